@@ -17,23 +17,23 @@ from fxframework.kernels.nesting import (
     OTHER,
     SPAN,
     Nesting,
-    begins_and_ends,
     unfolded,
 )
+from fxframework.kernels.stacks import Stacks
 
 Event = tuple[int, int, int]
 """What it is, its name, its thread."""
 EVENTS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 1)), max_size=80)
 
 
-def nested(events: list[Event], deepest: int, parts: int = 2) -> tuple[list[Any], list[Any], Any]:
+def nested(events: list[Event], parts: int = 2) -> tuple[list[Any], list[Any], Any]:
     """Return depth, parent and what is closed of each event, the unwound slices, and the nesting.
 
     Slices have one value, the number of the event that begins them.
     """
     columns = [np.array([event[n] for event in events], kind)
                for n, kind in enumerate(("u1", "u4", "i4"))]  # fmt: skip
-    nesting = Nesting(2, deepest, values=1)
+    nesting = Nesting(2, values=1)
     found: list[Any] = []
     inner: list[Any] = []
     for part in np.array_split(np.arange(len(events)), parts):
@@ -41,7 +41,7 @@ def nested(events: list[Event], deepest: int, parts: int = 2) -> tuple[list[Any]
         assert nesting.nest(what, threads, names, part[:, None]) == -1
         results = nesting.depths, nesting.parents, nesting.closes, nesting.values[:, 0]
         found += zip(*(each.tolist() for each in results), strict=True)
-        for event, row, name, _, time in nesting.unwound.tolist():
+        for event, row, name, time in nesting.unwound.tolist():
             inner.append((int(part[event]), row, name, time))
     return found, inner, nesting
 
@@ -66,18 +66,16 @@ def expected(events: list[Event]) -> tuple[list[Any], list[Any], list[int]]:
     return found, unwound, sorted(time for mine in open_slices for _, _, time in mine)
 
 
-def check(events: list[Event], deepest: int = 0) -> None:
-    found, unwound, nesting = nested(events, deepest)
+def check(events: list[Event]) -> None:
+    found, unwound, nesting = nested(events)
     wanted = expected(events)
     assert (found, unwound) == wanted[:2]
     assert sorted(nesting.open_values()[:, 0].tolist()) == wanted[2]
-    parents = nesting.stack_parents
-    assert (parents < np.arange(parents.size)).all()
 
 
-@given(EVENTS, st.integers(0, 3))
-def test_slices_nest_as_lists_of_open_ones_do(events: list[Event], deepest: int) -> None:
-    check(events, deepest)
+@given(EVENTS)
+def test_slices_nest_as_lists_of_open_ones_do(events: list[Event]) -> None:
+    check(events)
 
 
 def test_slices_deeper_than_are_looked_through_one_by_one() -> None:
@@ -87,12 +85,34 @@ def test_slices_deeper_than_are_looked_through_one_by_one() -> None:
     check([*down, *absent, *down, *absent, *up, *up, *absent])
 
 
-def test_stacks_are_those_of_the_names_around_a_slice() -> None:
-    names = [1, 2, 3, 1, 2, 1]
-    _, _, nesting = nested([(BEGIN, name, 0) for name in names], 3, parts=1)
-    # Deeper than three slices they are those of the third.
-    assert nesting.stacks.tolist() == [0, 1, 2, 3, 3, 3]
-    assert nesting.stack_names.tolist() == [1, 2, 3, 1]
+@given(EVENTS, st.integers(0, 3))
+def test_stacks_are_the_names_of_the_slices_around(events: list[Event], deepest: int) -> None:
+    expected: list[tuple[int, ...]] = []
+    open_names: list[list[int]] = [[], []]
+    nesting, stacks = Nesting(2), Stacks(deepest)
+    found: list[int] = []
+    for part in np.array_split(np.array(events, np.int64).reshape(-1, 3), 2):
+        what, names, threads = (
+            np.ascontiguousarray(column, kind)
+            for column, kind in zip(part.T, ("u1", "u4", "i4"), strict=True)
+        )
+        nesting.nest(what, threads, names)
+        found += stacks.add(nesting, what, names).tolist()
+    for what, name, thread in events:
+        mine, stack = open_names[thread], ()
+        if what == BEGIN:
+            mine.append(name)
+        if what == BEGIN or (what == END and name in mine):
+            while what == END and mine[-1] != name:
+                mine.pop()
+            stack = tuple(mine[: deepest + 1] if deepest else mine)
+        if what == END and stack:
+            mine.pop()
+        expected.append(stack)
+    chains: list[tuple[int, ...]] = []
+    for name, below in zip(stacks.names.tolist(), stacks.below.tolist(), strict=True):
+        chains.append((*(chains[below] if below >= 0 else ()), name))
+    assert [chains[stack] if stack >= 0 else () for stack in found] == expected
 
 
 def test_columns_and_threads_are_checked() -> None:
@@ -109,13 +129,15 @@ def test_columns_and_threads_are_checked() -> None:
     with pytest.raises(ValueError, match="ends"):
         Nesting(9).nest(empty + np.uint8(SPAN), thread, name, times=one)
     with pytest.raises(IndexError):
-        unfolded(one + 1, one, one, one, one, 1)
+        unfolded(one + 1, one.astype(np.int32), one, 1)
+    with pytest.raises(ValueError, match="lengths"):
+        unfolded(one, one.astype(np.int32), one, 1, one, one[:0])
 
 
 @given(EVENTS)
 def test_unfolding_is_the_inverse_of_nesting(events: list[Event]) -> None:
     """What nests comes back as it was, but for ends that closed nothing."""
-    found, unwound, _ = nested(events, 0)
+    found, unwound, _ = nested(events)
     begins = [event for event, (what, _, _) in enumerate(events) if what == BEGIN]
     length = np.full(len(begins), -1)
     for event, (_, _, row, time) in enumerate(found):
@@ -123,10 +145,10 @@ def test_unfolding_is_the_inverse_of_nesting(events: list[Event]) -> None:
             length[row] = event - time
     for event, row, _, time in unwound:
         length[row] = event - time
-    thread = np.array([events[event][2] for event in begins], np.int64)
+    thread = np.array([events[event][2] for event in begins], np.int32)
     depth = np.array([found[event][0] for event in begins], np.int64)
     start = np.array(begins, np.int64)
-    rows, times, cut = unfolded(np.arange(start.size), thread, start, length, depth, 2)
+    rows, times, cut = unfolded(np.arange(start.size), thread, depth, 2, start, length)
     # A slice that never ends takes the ends of what is around it along.
     pairs = {(row, time) for row, time in zip(rows.tolist(), times.tolist(), strict=True)}
     assert {(row, time) for row, time in enumerate(begins)} <= pairs
@@ -137,8 +159,9 @@ def test_unfolding_is_the_inverse_of_nesting(events: list[Event]) -> None:
 
 
 def test_one_that_encloses_what_begins_behind_its_end_lasts_as_long() -> None:
-    columns = np.array([[0, 0, 0], [0, 8, 9], [2, 5, 1], [0, 1, 1]])
-    rows, times, cut = unfolded(np.arange(3), *columns, 1)
+    starts, lengths, depths = np.array([[0, 8, 9], [2, 5, 1], [0, 1, 1]])
+    threads = np.zeros(3, np.int32)
+    rows, times, cut = unfolded(np.arange(3), threads, depths, 1, starts, lengths)
     assert rows.tolist() == [0, 1, ~1, 2, ~2, ~0]
     assert times.tolist() == [0, 8, 8, 9, 9, 9]
     assert cut == 2
@@ -176,9 +199,8 @@ def unfolded_by_a_stack(slices: list[tuple[int, int, int]]) -> tuple[list[tuple[
 def test_slices_that_overlap_are_cut_to_nest(slices: list[tuple[int, int, int]]) -> None:
     slices = sorted(slices, key=lambda slice_: slice_[0])
     start, length, depth = np.array(slices, np.int64).reshape(-1, 3).T.copy()
-    rows, times, cut = unfolded(
-        np.arange(start.size), np.zeros_like(start), start, length, depth, 1
-    )
+    threads = np.zeros(start.size, np.int32)
+    rows, times, cut = unfolded(np.arange(start.size), threads, depth, 1, start, length)
     moments = list(zip(rows.tolist(), times.tolist(), strict=True))
     assert (moments, cut) == unfolded_by_a_stack(slices)
 
@@ -298,9 +320,9 @@ def test_begins_and_ends_are_those_of_stacks(slices: list[tuple[int, int]]) -> N
             expected.append(~stack.pop())
         stack.append(row)
         expected.append(row)
-    for thread in (1, 2, 0):
+    for thread in (0, 1, 2):
         expected += [~row for row in reversed(stacks[thread])]
     threads = np.array([thread for thread, _ in slices], np.int32)
     parents = np.array([parent for _, parent in slices], np.int64)
-    events = begins_and_ends(np.arange(len(slices)), threads, parents, 3)
+    events, _, _ = unfolded(np.arange(len(slices)), threads, parents, 3)
     assert events.tolist() == expected

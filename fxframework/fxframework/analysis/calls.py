@@ -15,7 +15,6 @@ from fxframework.analysis.lazy import LazySequence
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import gathered
-from fxframework.kernels.calls import nearest_chosen
 from fxframework.kernels.calls import recursion as find_recursion
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.capture import Capture, is_part, under_views
@@ -506,11 +505,34 @@ def _indexes_of_callers(capture: Capture, rows: I64, parent: I64, *, left_out: b
     if has_all_rows and not left_out:
         return parent  # rows are indices
     columns = _columns(under_views(capture), {"parent"})
-    parent_of_row = np.array(columns["parent"], np.int64)
+    parent_of_row = np.asarray(columns["parent"], np.int64)
     row_count = max(parent_of_row.size, int(rows.max()) + 1)
     index_of_row = np.full(row_count, -1, np.int64)
     index_of_row[rows] = np.arange(count)
-    return nearest_chosen(np.ascontiguousarray(rows, np.int64), parent_of_row, index_of_row)
+    return nearest_chosen(rows, parent_of_row, index_of_row)
+
+
+def nearest_chosen(rows: I64, parent: I64, place: I64) -> I64:
+    """Return the place of the nearest chosen row that encloses each chosen one; -1 for none.
+
+    ``place`` has the place of each row of the whole among those chosen, -1 where it is not. A
+    parent outside of the rows means that there is none.
+    """
+    nowhere = parent.size
+    place = np.append(place[:nowhere], -1)
+    nearest = np.append(np.where((parent >= 0) & (parent < nowhere), parent, nowhere), nowhere)
+    enclosing = nearest[rows]
+    chosen = np.flatnonzero(place >= 0)
+    nearest[chosen] = chosen
+    # From parent to grandparent to the fourth ancestor and so on, up to one that was chosen.
+    # Damaged parents may go in a circle: these stay in it.
+    for _ in range(nowhere.bit_length() + 1):
+        further = nearest[nearest]
+        if np.array_equal(further, nearest):
+            break
+        nearest = further
+    found = place[nearest[enclosing]]
+    return np.where(found == np.arange(rows.size), -1, found)
 
 
 # --- Names -------------------------------------------------------------------------------------

@@ -8,7 +8,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis.calls import NO_THREAD, CallBatches, Calls, Functions, ThreadNames, in_ns
+from fxframework.analysis.calls import (
+    NO_THREAD,
+    CallBatch,
+    CallBatches,
+    Calls,
+    Functions,
+    ThreadNames,
+    in_ns,
+)
 from fxframework.analysis.lazy import LazySequence
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
@@ -22,6 +30,9 @@ __all__ = ["CallTree", "call_tree", "merged"]
 I64 = NDArray[np.int64]
 ROOM = 1 << 12
 """Initial capacity in nodes."""
+IS_OPEN, IS_DEEP = 1, 2
+"""What ``TreeBuilder`` says of a call in the bits below its node."""
+NODE_SHIFT = 2
 BLOCK = 1 << 14
 """Number of nodes that are processed at once."""
 
@@ -163,6 +174,7 @@ def call_tree(
         root_of_thread[thread_ids + 1] = np.arange(thread_ids.size, dtype=np.int32)
     builder = TreeBuilder(root_of_thread, len(roots), ROOM, depth)
     node_of_call = Spill(np.int32)
+    sums = _Sums()
     timeless = 0
     batch = None
     for batch in batches.parts():
@@ -172,24 +184,24 @@ def call_tree(
         timeless += int(np.count_nonzero(batch.length == 0))
         columns = (batch.function, batch.parent, batch.length, batch.thread)
         builder.add(*columns, node_of_call.array, first_row)
+        sums.add(builder, batch, node_of_call.array)
         # Of calls that were added up, only those that enclose later ones are read again.
         node_of_call.release()
         batches.release()
-    nodes_found = builder.nodes()
-    parent, function = nodes_found["parents"], nodes_found["functions"]
-    count, unfinished = nodes_found["counts"], nodes_found["opened"]
-    total, time_in_unfinished = nodes_found["totals"], nodes_found["loose"]
+    parent, function = builder.nodes()
+    count, unfinished, total, time_in_unfinished = sums.of(parent.size)
     deep = builder.deep
     if batches.stands_for is not None:
         count[:] = 0
-        np.add.at(count, node_of_call.array[: batches.stands_for.size] >> 1, batches.stands_for)
+        nodes_of_all = node_of_call.array[: batches.stands_for.size] >> NODE_SHIFT
+        np.add.at(count, nodes_of_all, batches.stands_for)
     functions = batches.functions
     per_second = batches.per_second
     asynchronous = batches.asynchronous
     nodes = None
     if with_nodes:
-        nodes = node_of_call.array[: len(calls or ())] >> 1  # the low bit: never ended
-    del builder, batches, batch, node_of_call  # all that is as large as the capture
+        nodes = node_of_call.array[: len(calls or ())] >> NODE_SHIFT
+    del builder, batches, batch, sums, node_of_call  # all that is as large as the capture
 
     # Own time: a node's total without those of its children, but what these spent in calls of
     # the node that never ended is in no total.
@@ -217,6 +229,49 @@ def call_tree(
         timeless=timeless,
         nodes=nodes,
     )
+
+
+class _Sums:
+    """Sums of calls by node: how many ended and never did, and their lengths."""
+
+    def __init__(self) -> None:
+        self._sums = np.zeros((4, 0), np.int64)
+
+    def of(self, nodes: int) -> tuple[I64, I64, I64, I64]:
+        """Return the sums of nodes, each of shape (nodes,).
+
+        How many calls ended and how many never did; the lengths of those that ended, but not of
+        deep ones; and the lengths of ended calls right within ones that never did.
+        """
+        missing = nodes - self._sums.shape[1]
+        if missing > 0:
+            self._sums = np.pad(self._sums, ((0, 0), (0, missing + nodes // 2)))
+        count, unfinished, total, in_unfinished = self._sums[:, :nodes]
+        return count, unfinished, total, in_unfinished
+
+    def add(self, builder: TreeBuilder, batch: CallBatch, node_of: NDArray[np.int32]) -> None:
+        """Add the calls of a batch, whose nodes were just set."""
+        parents, _ = builder.nodes()
+        count, unfinished, total, in_unfinished = self.of(parents.size)
+        stop = batch.first + batch.function.size
+        for first in range(0, batch.function.size, BLOCK):
+            length = batch.length[first : first + BLOCK]
+            row = batch.first + first
+            marks = node_of[row : row + length.size]
+            node = marks >> NODE_SHIFT
+            is_deep = (marks & IS_DEEP) != 0
+            is_ended = length >= 0
+            np.add.at(count, node[is_ended], 1)
+            np.add.at(unfinished, node[~is_ended], 1)
+            is_whole = is_ended & ~is_deep
+            np.add.at(total, node[is_whole], length[is_whole])
+            caller = batch.parent[first : first + BLOCK]
+            caller_marks = node_of[np.clip(caller, 0, node_of.size - 1)]
+            upper = np.where(is_deep, node, parents[node])
+            # Of calls that enclose each other, the outermost one has none around it.
+            is_within = (caller >= 0) & (caller < stop) & (caller_marks >> NODE_SHIFT == upper)
+            is_loose = is_ended & is_within & ((caller_marks & IS_OPEN) != 0)
+            np.add.at(in_unfinished, upper[is_loose], length[is_loose])
 
 
 def _roots_and_depths(parent: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -16,35 +16,10 @@ cdef enum:
     # In place of a node: the row waits for the node of its parent. ``WAITING - row``, so any number
     # from WAITING down, says which row within it waits in turn: -2 is row 0, -5 is row 3.
     WAITING = -2
-
-
-def nearest_chosen(const int64_t[::1] rows, const int64_t[::1] parent, const int64_t[::1] place):
-    """Return the place of the nearest chosen row that encloses each chosen one; -1 for none.
-
-    ``place`` has the place of each row of the whole among those chosen, -1 where it is not.
-    """
-    out = np.full(rows.shape[0], -1, np.int64)
-    cdef int64_t[::1] found = out, shortcut = np.array(parent)
-    cdef int64_t whole = parent.shape[0], index, start, row, steps, passed, following
-    for index in range(rows.shape[0]):
-        start = row = parent[rows[index]]
-        steps = 0
-        # Damaged parents may go in a circle, which more steps than there are rows show.
-        while 0 <= row < whole and place[row] < 0 and steps <= whole:
-            row = shortcut[row]
-            steps += 1
-        if row < 0 or row >= whole or steps > whole:
-            row = -1
-        # Once more along the same rows, so that no later search takes all these steps.
-        passed = start
-        while 0 <= passed < whole and passed != row and place[passed] < 0 and steps > 0:
-            following = shortcut[passed]
-            shortcut[passed] = row
-            passed = following
-            steps -= 1
-        if row >= 0 and place[row] != index:
-            found[index] = place[row]
-    return out
+    # A node beside what its call is: the numbers of ``fxframework.analysis.tree``.
+    IS_OPEN = 1
+    IS_DEEP = 2
+    NODE_SHIFT = 2
 
 
 def recursion(const int32_t[::1] function, const int64_t[::1] parent, int64_t functions):
@@ -93,19 +68,18 @@ def recursion(const int32_t[::1] function, const int64_t[::1] parent, int64_t fu
 
 
 cdef class TreeBuilder:
-    """Adds calls up by the chain of functions that they are reached through.
+    """Gives calls their nodes of a tree: the chains of functions that they are reached through.
 
-    The first ``count`` nodes are roots, and there is room for ``room`` more at first; ``roots`` (int32) has the one below which the calls of
-    thread id + 1 begin. Nodes are numbered in the order in which they are found. Rows that enclose
-    each other are taken as enclosed by none. Nodes have at most ``deepest`` nodes above them (0:
-    any number). Calls deeper than that, which ``deep`` counts, belong to the node above them, but
-    for their lengths, which its own include.
+    The first ``count`` nodes are roots, and there is room for ``room`` more at first; ``roots``
+    (int32) has the one below which the calls of thread id + 1 begin. Nodes are numbered in the order
+    in which they are found. Rows that enclose each other are taken as enclosed by none. Nodes have at
+    most ``deepest`` nodes above them (0: any number). Calls deeper than that, which ``deep`` counts,
+    belong to the node above them.
     """
 
     cdef const int32_t[::1] function, thread, roots
     cdef const int64_t[::1] parent, length
-    cdef int32_t[::1] node_of, parents, functions, levels
-    cdef int64_t[::1] counts, opened, totals, loose
+    cdef int32_t[::1] node_of, parent_of, function_of, levels
     cdef PairMap numbers
     cdef int64_t first_row, stop, used, deepest
     cdef readonly int64_t deep
@@ -116,21 +90,12 @@ cdef class TreeBuilder:
         self.used = count
         self.deepest = deepest
         self.deep = 0
-        room += count
-        self.parents, self.functions = np.full((2, room), -1, np.int32)
-        self.levels = np.zeros(room, np.int32)
-        self.counts, self.opened, self.totals, self.loose = np.zeros((4, room), np.int64)
+        self.parent_of, self.function_of = np.full((2, room + count), -1, np.int32)
+        self.levels = np.zeros(room + count, np.int32)
 
     def nodes(self):
-        """Return a dictionary of columns of shape (nodes,).
-
-        ``parents`` and ``functions`` (int32; -1 for a root), ``counts`` of calls that ended,
-        ``opened`` of those that never did, ``totals`` of the lengths of those that ended, ``loose``
-        of the lengths of ended calls right within ones that never did (int64).
-        """
-        columns = {"parents": self.parents, "functions": self.functions, "counts": self.counts,
-                   "opened": self.opened, "totals": self.totals, "loose": self.loose}
-        return {name: np.asarray(column)[: self.used] for name, column in columns.items()}
+        """Return the parents and the functions of nodes, -1 for a root, int32 of shape (nodes,)."""
+        return np.asarray(self.parent_of)[: self.used], np.asarray(self.function_of)[: self.used]
 
     def add(self, const int32_t[::1] function, const int64_t[::1] parent,
             const int64_t[::1] length, const int32_t[::1] thread, int32_t[::1] node_of,
@@ -138,8 +103,8 @@ cdef class TreeBuilder:
         """Add calls of consecutive rows, of which ``first_row`` is the first; set their nodes.
 
         A length of -1 is that of a call that never ended. ``node_of`` is for these rows and all
-        before them, -1 where they are new: twice the node of a call, and one more where the call
-        never ended.
+        before them, -1 where they are new: four times the node of a call, 2 more where the call is
+        too deep for a node of its own, and 1 more where it never ended.
         """
         self.function, self.parent, self.length = function, parent, length
         self.thread, self.node_of = thread, node_of
@@ -165,35 +130,21 @@ cdef class TreeBuilder:
 
     cdef int enter(self, int64_t outer, int64_t row) except -1:
         """Give a row its node, and those that wait for it, down to ``row``."""
-        cdef int64_t index, caller_row, upper, node, waiting, duration
-        cdef bint within, is_deep
+        cdef int64_t index, caller_row, upper, node, waiting
+        cdef bint is_deep
         while True:
             index = outer - self.first_row
             caller_row = self.parent[index]
-            within = 0 <= caller_row < self.stop and self.node_of[caller_row] >= 0
-            if within:
-                upper = self.node_of[caller_row] >> 1
+            if 0 <= caller_row < self.stop and self.node_of[caller_row] >= 0:
+                upper = self.node_of[caller_row] >> NODE_SHIFT
             else:
                 upper = self.roots[self.thread[index] + 1]
             is_deep = self.deepest > 0 and self.levels[upper] == self.deepest
-            node = upper
-            if is_deep:
-                self.deep += 1
-            else:
-                node = self.node(upper, self.function[index])
+            self.deep += is_deep
+            node = upper if is_deep else self.node(upper, self.function[index])
             waiting = <int64_t>WAITING - self.node_of[outer]
-            duration = self.length[index]
-            if duration < 0:
-                self.opened[node] += 1
-                self.node_of[outer] = <int32_t>(2 * node + 1)
-            else:
-                self.counts[node] += 1
-                if not is_deep:
-                    self.totals[node] += duration
-                self.node_of[outer] = <int32_t>(2 * node)
-                # The low bit of the caller's: it never ended, and has no total to subtract from.
-                if within and self.node_of[caller_row] & 1:
-                    self.loose[upper] += duration
+            node = node << NODE_SHIFT | is_deep * IS_DEEP | (self.length[index] < 0) * IS_OPEN
+            self.node_of[outer] = <int32_t>node
             if outer == row:
                 return 0
             outer = waiting
@@ -204,22 +155,12 @@ cdef class TreeBuilder:
         if node >= 0:
             return node
         node = self.used
-        if node == self.parents.shape[0]:
-            self.grow()
+        if node == self.parent_of.shape[0]:
+            self.parent_of = np.pad(self.parent_of, (0, node // 2 + 1))
+            self.function_of = np.pad(self.function_of, (0, node // 2 + 1))
+            self.levels = np.pad(self.levels, (0, node // 2 + 1))
         self.numbers.put(upper, number, node)
         self.used += 1
-        self.parents[node], self.functions[node] = <int32_t>upper, <int32_t>number
+        self.parent_of[node], self.function_of[node] = <int32_t>upper, <int32_t>number
         self.levels[node] = self.levels[upper] + 1
         return node
-
-    cdef int grow(self) except -1:
-        """Make room for half as many nodes more, all of whose sums are 0."""
-        cdef int64_t more = self.used // 2 + 1
-        self.parents = np.pad(self.parents, (0, more))
-        self.functions = np.pad(self.functions, (0, more))
-        self.levels = np.pad(self.levels, (0, more))
-        self.counts = np.pad(self.counts, (0, more))
-        self.opened = np.pad(self.opened, (0, more))
-        self.totals = np.pad(self.totals, (0, more))
-        self.loose = np.pad(self.loose, (0, more))
-        return 0

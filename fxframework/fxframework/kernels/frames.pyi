@@ -4,8 +4,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.kernels.alignment import Judge
-
 I64: TypeAlias = NDArray[np.int64]
 U8: TypeAlias = NDArray[np.uint8]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -64,14 +62,15 @@ class Items:
         self, data: U8, starts: I64, places: I64, limits: I64, counts: I64
     ) -> tuple[I64, I64, I64, I64, Mask]: ...
     def chains(self, data: U8, starts: I64, limits: I64) -> I64: ...
-    def faults(self, data: U8, starts: I64, limits: I64) -> I64: ...
 
-class FramesJudge(Judge):
+class Alignment:
+    pos: int
     def __init__(
         self,
-        make: Callable[[U8], Frames],
+        frames: Frames,
         opaque: I64 | None = None,
         weak: I64 | None = None,
         timed: I64 | None = None,
         soon: int = 0,
     ) -> None: ...
+    def stretches(self, until: int) -> list[tuple[int, int]]: ...

@@ -5,11 +5,7 @@
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memchr, memcpy
-
-from fxframework.kernels.alignment cimport Judge
-
-import sys
+from libc.string cimport memchr
 
 import numpy as np
 
@@ -62,7 +58,6 @@ cdef int64_t LARGEST_POWER = 31             # as ``fxframework.wire.families`` h
 cdef int64_t BEYOND = -(<int64_t>1 << 62)   # a size that no record can have
 cdef int64_t SMALL = <int64_t>1 << 31       # the product of two numbers below it does not overflow
 cdef int64_t OF_NO_KIND = -1                # the fault of an item whose kind is not declared
-cdef bint LITTLE = sys.byteorder == "little"
 
 # Why there is no record: the numbers of ``fxframework.wire.framing``.
 cdef int64_t UNKNOWN = -1, CUT = -2, BAD_SIZE = -3, NO_KIND = -4, NO_ORDER = -5, PADDING = -6
@@ -71,6 +66,25 @@ cdef int64_t BEHIND = -7, HIDING = -8
 # Why ``read`` stopped.
 cdef enum:
     FULL, AT_END, ASKS
+
+
+cdef inline int64_t load(const uint8_t* octets, int64_t nbytes, bint big) noexcept nogil:
+    """Return an integer of 1 to 8 bytes; 8 bytes wrap to a sign."""
+    cdef uint64_t value = 0
+    cdef int64_t index
+    if big:
+        for index in range(nbytes):
+            value = value << 8 | octets[index]
+    elif nbytes == 8:
+        for index in range(8):  # one load, once compiled
+            value |= <uint64_t>octets[index] << 8 * index
+    elif nbytes == 4:
+        for index in range(4):
+            value |= <uint64_t>octets[index] << 8 * index
+    else:
+        for index in range(nbytes):
+            value |= <uint64_t>octets[index] << 8 * index
+    return <int64_t>value
 
 
 cdef class Items:
@@ -123,8 +137,8 @@ cdef class Items:
             self.kind_mask, self.way_of_others = self.ways.shape[0] - 1, way_of_others
             if self.parts.shape[2] != PART or self.kind_mask & self.ways.shape[0]:
                 raise ValueError("the numbers of an item are not as many as its parts ask for")
-            if max(ways) >= self.parts.shape[0] or not LITTLE:
-                raise ValueError("items with parts are read by words of a little-endian machine")
+            if max(ways) >= self.parts.shape[0]:
+                raise ValueError("an item has a way that there is not")
             # Safe: a way is a row of ``parts``, and is found by as many bits as there are ways.
             self.first_way, self.first_part = &self.ways[0], &self.parts[0, 0, 0]
             self.width = self.parts.shape[1]
@@ -180,34 +194,26 @@ cdef class Items:
 
     cdef inline int64_t size_at(self, const uint8_t* item, int64_t at, int64_t limit) noexcept nogil:
         """Return the size of the item at a byte; 0 if there is no room for it."""
-        cdef uint64_t word = 0
         cdef int64_t index, size = self.size, number
         if limit - at < self.head or at == limit:
             return 0
         if self.nbytes:
-            item += self.place  # safe: the number lies within the item's head
-            if self.nbytes == WORD and not self.big and LITTLE:
-                memcpy(&word, item, WORD)
-            else:
-                for index in range(self.nbytes):
-                    if self.big:
-                        word = word << 8 | item[index]
-                    else:
-                        word |= <uint64_t>item[index] << 8 * index
-            number = <int64_t>(word >> self.shift) & self.mask
+            # Safe: the number lies within the item's head.
+            number = load(item + self.place, self.nbytes, self.big)
+            number = <int64_t>(<uint64_t>number >> self.shift) & self.mask
+            size = self.plus
             if self.sizes.shape[0]:
-                size = self.plus
                 for index in range(0, self.sizes.shape[0] - 1, 2):
                     if self.sizes[index] == number:
                         size = self.sizes[index + 1]
                         break
-                return size if self.head <= size <= limit - at else 0
-            if number < 0 or number > limit - at:
+            elif number < 0 or number > limit - at:
                 return 0
             # A division takes longer than all else here.
-            if (number >= SMALL or self.unit >= SMALL) and number > (limit - at) // self.unit:
+            elif (number >= SMALL or self.unit >= SMALL) and number > (limit - at) // self.unit:
                 return 0
-            size = number * self.unit + self.plus
+            else:
+                size += number * self.unit
         return size if self.head <= size <= limit - at else 0
 
     def chains(self, const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] limits):
@@ -240,32 +246,6 @@ cdef class Items:
                 used += 1
         return items[:, :used]
 
-    def faults(self, const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] limits):
-        """Return the rules by which the first items of stretches cannot be read, or 0."""
-        cdef int64_t rows = starts.shape[0], row, fault = 0
-        out = np.empty(rows, np.int64)
-        cdef int64_t[::1] fault_of = out
-        for row in range(rows):
-            if not 0 <= starts[row] <= limits[row] <= data.shape[0]:
-                raise IndexError(f"bytes {starts[row]} to {limits[row]} of {data.shape[0]}")
-            if starts[row] < limits[row]:
-                self.end_of(&data[0], starts[row], limits[row], &fault)
-            else:
-                fault = OF_NO_KIND
-            fault_of[row] = fault
-        return out
-
-    cdef inline int64_t word_at(self, const uint8_t* octets, int64_t at) noexcept nogil:
-        """Return the first word of an item, which is within the data."""
-        cdef uint64_t word, swapped = 0
-        cdef int64_t index
-        memcpy(&word, octets + at, WORD)  # safe: whoever calls this has compared it with the limit
-        if not self.big:
-            return <int64_t>word
-        for index in range(WORD):
-            swapped = swapped << 8 | octets[at + index]
-        return <int64_t>swapped
-
     cdef inline int64_t stated_size(self, int64_t word) noexcept nogil:
         """Return the size that the first word of an item states; 0 if it states none."""
         return ((word >> self.shift) & self.mask) * self.unit + self.plus
@@ -285,7 +265,8 @@ cdef class Items:
         fault[0] = OF_NO_KIND
         if limit - at < WORD:
             return limit
-        word = self.word_at(octets, at)
+        # Safe: whoever reads a first word has compared its end with the limit.
+        word = load(octets + at, WORD, self.big)
         way = self.way_of(word)
         if way >= 0:
             end = self.end_of_way(octets, way, word, at, limit, fault)
@@ -398,14 +379,14 @@ cdef class Items:
 
     cdef inline bint is_exact(self, const uint8_t* octets, int64_t at, int64_t end) noexcept nogil:
         """Whether the item at a byte, whose parts end at ``end``, is of a kind and says so."""
-        cdef int64_t word = self.word_at(octets, at)
+        cdef int64_t word = load(octets + at, WORD, self.big)
         if self.way_of(word) >= self.way_of_others:
             return False
         return self.nbytes == 0 or self.stated_size(word) == end - at
 
     cdef bint is_filled(self, const uint8_t* octets, int64_t at, int64_t limit) noexcept nogil:
         """Whether the contents of a record, which has a head, end at ``limit`` in some way."""
-        cdef int64_t word = self.word_at(octets, at), way = self.way_of(word), fault = 0
+        cdef int64_t word = load(octets + at, WORD, self.big), way = self.way_of(word), fault = 0
         while way >= 0:
             if self.has_head(way, word):
                 if self.end_of_way(octets, way, word, at, limit, &fault) == limit and fault == 0:
@@ -485,9 +466,7 @@ cdef class Frames:
                 direct[self.kinds[ENTRY * number + ENTRY_KIND]] = number
         self.direct = direct
         room += behind is not None  # a record and what is behind it are in one reading
-        self.places = np.empty(room, np.int64)
-        self.sizes = np.empty(room, np.int64)
-        self.kinds_found = np.empty(room, np.int64)
+        self.places, self.sizes, self.kinds_found = np.empty((3, room), np.int64)
         self.entries = np.empty(room, np.int32)
         self.orders = np.empty(room, np.uint8)
         self.place, self.size, self.kind = self.places, self.sizes, self.kinds_found
@@ -616,22 +595,7 @@ cdef class Frames:
         """Return the integer of 1 to 8 bytes at a byte; 8 bytes wrap to a sign."""
         # Safe: whoever calls this has compared ``at + nbytes`` with the end of the data, either
         # itself or, for what lies in the head of a record, in ``frame``.
-        cdef const uint8_t* octets = &self.data[at]
-        cdef uint64_t value = 0
-        cdef int64_t index
-        if big:
-            for index in range(nbytes):
-                value = value << 8 | octets[index]
-        elif nbytes == 8:
-            for index in range(8):  # one load, once compiled
-                value |= <uint64_t>octets[index] << 8 * index
-        elif nbytes == 4:
-            for index in range(4):
-                value |= <uint64_t>octets[index] << 8 * index
-        else:
-            for index in range(nbytes):
-                value |= <uint64_t>octets[index] << 8 * index
-        return <int64_t>value
+        return load(&self.data[at], nbytes, big)
 
     cdef int64_t part(self, int64_t at, int64_t first, int big) noexcept nogil:
         """Return a number of a record's head: its place, bytes, shift and mask are in a row."""
@@ -884,7 +848,7 @@ cdef class Frames:
         cdef int64_t word, way, end, fault = 0
         if self.total - at < WORD:
             return -1
-        word = self.items.word_at(octets, at)
+        word = load(octets + at, WORD, self.big)
         way = self.items.way_of(word)
         while way >= 0:
             if self.items.has_head(way, word):
@@ -982,60 +946,176 @@ cdef class Frames:
         return False
 
 
-cdef class FramesJudge(Judge):
-    """Tells where the records of a format lie on an alignment, by the rule of its ``Frames``.
+cdef enum:
+    # Of ``Alignment``: bytes of a record that costs little if its header is wrong; words that are
+    # looked at on one alignment before the others; records before which one belongs to a stretch.
+    SHORT = 512
+    STRIDE = 64
+    LONGEST = 1 << 15
 
-    ``make`` returns them for the bytes of a window, whose records are whole words. First words may
+
+cdef class Alignment:
+    """Finds the stretches behind which records go on off the alignment of those before them.
+
+    ``frames`` are those of the whole data, whose records are whole words. First words may
     be ``opaque``: of records whose contents they do not measure; or ``weak``: parts of others look
     like them. ``timed`` are those of records that have a time in their second word, which of two
     that follow one another are less than ``soon`` apart. Each is int64 of shape (words, 3): a mask,
     the bits under it, and a mask of which some bit is set.
+
+    A stretch ends where CONFIRMED records follow one another. The last record before a place where
+    none follows belongs to it, since bytes may be missing in it, unless the header of the next one
+    is there; so may the one before that. The time is in proportion to the data.
     """
 
     cdef Frames frames
     cdef const int64_t[:, ::1] opaque, weak, timed
-    cdef int64_t soon
+    cdef int64_t soon, total
+    cdef readonly int64_t pos
+    cdef int64_t before, earlier    # records before ``pos``; -1 where there are none
+    cdef int64_t end                # of the last run that is over before ``pos``
 
-    def __init__(self, make, opaque=None, weak=None, timed=None, soon=0):
-        Judge.__init__(self)
-        self.frames = make(np.asarray(self.window))
-        self.frames.searching = True
-        if not self.frames.has_items:
-            raise ValueError("a judge needs items that fill records")
+    def __init__(self, Frames frames, opaque=None, weak=None, timed=None, soon=0):
+        if not frames.has_items:
+            raise ValueError("an alignment needs items that fill records")
+        self.frames = frames
+        frames.searching = True
+        self.total = frames.total
+        self.before = self.earlier = -1
         nothing = np.zeros((0, 3), np.int64)
         self.opaque = nothing if opaque is None else opaque
         self.weak = nothing if weak is None else weak
         self.timed = nothing if timed is None else timed
         self.soon = soon
 
-    cdef bint is_among(self, int64_t at, const int64_t[:, ::1] words) noexcept nogil:
-        """Whether the word of the window is one of some first words."""
-        cdef int64_t row, word = self.words[at]
-        for row in range(words.shape[0]):
-            if word & words[row, 0] == words[row, 1] and word & words[row, 2]:
-                return True
-        return False
+    def stretches(self, int64_t until):
+        """Walk on up to byte ``until``; return where stretches begin and end, a list of pairs."""
+        cdef int64_t begin, place
+        found = []
+        while self.pos < until:
+            self.walk(until)
+            if self.pos >= until or self.goes_on():
+                continue
+            if self.pos - self.before > LONGEST:
+                self.before = -1
+            begin = self.pos
+            with nogil:
+                place = self.search()
+            if place < self.total and (place - begin) % WORD:
+                if self.before >= 0 and (place < begin or not self.behind(self.before, begin)):
+                    begin = self.before
+                found.append((begin, place))
+            self.pos = place
+            self.before = self.earlier = -1
+        return found
+
+    cdef void walk(self, int64_t until) noexcept nogil:
+        """Pass over records as long as they follow one another."""
+        cdef int64_t size = self.whole(self.pos)
+        cdef bint sure = False
+        while size and size <= self.total - self.pos and self.pos < until:
+            self.before = self.pos if sure or self.earlier < 0 else self.earlier
+            self.earlier = self.pos
+            self.pos += size
+            size = self.behind(self.earlier, self.pos)
+            sure = 0 < size <= SHORT
+            if not sure:
+                size = self.whole(self.pos)
+
+    cdef bint goes_on(self) noexcept nogil:
+        """Move over zero words or one record at ``pos`` behind which records go on.
+
+        Return whether they do, on the alignment.
+        """
+        cdef int64_t begin = self.pos, at = begin, after, run = 0, steps = 0, size
+        while self.total - at >= WORD and self.word(at) == 0:
+            at += WORD
+        if at == begin:
+            at += self.stated(at)
+        after = at
+        while at > begin and run < CONFIRMED and steps < LONG_RUN and self.total - at >= WORD:
+            size = self.whole(at)
+            run += size > 0
+            if size == 0:
+                size = self.stated(at)
+            if size == 0:
+                return False
+            steps += 1
+            at += size
+        if after == begin or run < CONFIRMED and not self.at_end(at):
+            return False
+        self.pos = after
+        self.before = self.earlier = -1
+        return True
+
+    cdef int64_t search(self) noexcept nogil:
+        """Return the first byte, on any alignment, where records follow; ``total`` if none do.
+
+        It is looked for on each alignment in turn, a few words further each time.
+        """
+        cdef int64_t start = self.before if self.before >= 0 else self.pos, limit = start, shift, at
+        cdef int64_t best = self.total
+        cdef int64_t[WORD] next_of
+        for shift in range(WORD):
+            next_of[shift] = start + shift
+            if start + shift < self.pos and (self.pos - start - shift) % WORD == 0:
+                next_of[shift] = self.pos  # the record there follows the one before it
+        while limit < self.total and best == self.total:
+            limit += WORD * STRIDE
+            for shift in range(WORD):
+                at = next_of[shift]
+                while at < limit and at < best:
+                    if self.runs(at):
+                        best = at
+                    at = max(at + WORD, self.end)
+                next_of[shift] = at
+        return best
+
+    cdef bint runs(self, int64_t begin) noexcept nogil:
+        """Return whether enough records follow from a byte, which go on behind ``pos``.
+
+        Set ``end`` to where they end if they are enough, but do not.
+        """
+        cdef int64_t at = begin, run = 0, size
+        while run < CONFIRMED or at <= self.pos:
+            size = self.whole(at)
+            if size == 0 or size > self.total - at:
+                break
+            at += size
+            run += 1
+        self.end = at if at <= self.pos and run >= CONFIRMED else 0
+        if at <= self.pos or run == 0 or not self.leads(begin):
+            return False
+        return run >= CONFIRMED or run == CONFIRMED - 1 and self.at_end(at)
+
+    cdef bint at_end(self, int64_t at) noexcept nogil:
+        """Whether no whole word is left from a byte on, which is not beyond the end."""
+        return 0 <= self.total - at < WORD
+
+    cdef int64_t word(self, int64_t at) noexcept nogil:
+        """Return the word at a byte; 0 where none is left."""
+        return self.frames.load(at, WORD, self.frames.big) if self.total - at >= WORD else 0
 
     cdef int64_t whole(self, int64_t at) noexcept nogil:
-        """Return the words of the record at word ``at`` that its items fill; 0 if none is.
+        """Return the size of the record at a byte that its items fill; 0 if none is.
 
         Of opaque ones, only one that is larger than others can be.
         """
         cdef int64_t size = self.size_at(at)
-        if size and self.frames.filled(WORD * at):
+        if size and self.frames.filled(at):
             return size
         size = self.opaque_size(at)
-        return size if size > self.frames.numbers[SIZE_MASK] else 0
+        return size if size > WORD * self.frames.numbers[SIZE_MASK] else 0
 
     cdef int64_t stated(self, int64_t at) noexcept nogil:
-        """Return the words of a record by the header at word ``at``, which few words look like."""
+        """Return the size of a record by the header at a byte, which few words look like."""
         cdef int64_t size = self.opaque_size(at)
-        if size or self.frames.by_contents and not self.frames.items.has_any_head(self.words[at]):
+        if size or self.frames.by_contents and not self.frames.items.has_any_head(self.word(at)):
             return size
         return self.size_at(at)
 
     cdef bint leads(self, int64_t at) noexcept nogil:
-        """Return whether the whole record at word ``at`` is not what parts of others look like.
+        """Return whether the whole record at a byte is not what parts of others look like.
 
         A header without fields of its own looks like a number, and one with a time like a text,
         unless that of the next record is near.
@@ -1045,40 +1125,42 @@ cdef class FramesJudge(Judge):
             return True
         if self.is_among(at, self.timed):
             end = at + self.size_at(at)
-            if end < self.total and self.frames.kind_at(WORD * at) == self.frames.kind_at(WORD * end):
+            if self.total - end >= WORD and self.frames.kind_at(at) == self.frames.kind_at(end):
                 return self.behind(at, end) > 0
-        return self.frames.says_more(WORD * at) and not self.is_among(at, self.weak)
+        return self.frames.says_more(at) and not self.is_among(at, self.weak)
 
     cdef int64_t behind(self, int64_t before, int64_t at) noexcept nogil:
-        """Return the words of the record at word ``at``, by its header; 0 if it may be none.
+        """Return the size of the record at a byte, by its header; 0 if it may be none.
 
-        Behind a record with a time, only one of the kind whose time is near is certain.
+        The record before it, or the one before that, begins at byte ``before``. Behind one with a
+        time, only one of the kind whose time is near is certain.
         """
-        cdef int64_t size
+        cdef int64_t size, row
         cdef uint64_t elapsed
-        if not self.is_timed_kind(before):
-            return self.stated(at)
-        if not self.is_among(at, self.timed) or at + 1 == self.total:
-            return 0
-        elapsed = <uint64_t>(self.words[at + 1] - self.words[before + 1] + self.soon)
-        size = self.frames.said_words(WORD * at)
-        return size if elapsed < <uint64_t>(2 * self.soon) and size > 1 else 0
-
-    cdef bint is_timed_kind(self, int64_t at) noexcept nogil:
-        """Whether the record at a word is of the kind of those with a time."""
-        cdef int64_t row
         for row in range(self.timed.shape[0]):
-            if self.words[at] & self.timed[row, 0] == self.timed[row, 1]:
+            if self.word(before) & self.timed[row, 0] == self.timed[row, 1]:
+                break
+        else:
+            return self.stated(at)
+        if not self.is_among(at, self.timed) or self.total - at < 2 * WORD:
+            return 0
+        elapsed = <uint64_t>(self.word(at + WORD) - self.word(before + WORD) + self.soon)
+        size = self.frames.said_words(at)
+        return WORD * size if elapsed < <uint64_t>(2 * self.soon) and size > 1 else 0
+
+    cdef bint is_among(self, int64_t at, const int64_t[:, ::1] words) noexcept nogil:
+        """Whether the word at a byte is one of some first words."""
+        cdef int64_t row, word = self.word(at)
+        for row in range(words.shape[0]):
+            if word & words[row, 0] == words[row, 1] and word & words[row, 2]:
                 return True
         return False
 
     cdef int64_t opaque_size(self, int64_t at) noexcept nogil:
-        """Return the words of an opaque record by the header at word ``at``; 0 for others."""
-        return self.frames.said_words(WORD * at) if self.is_among(at, self.opaque) else 0
+        """Return the size of an opaque record by the header at a byte; 0 for others."""
+        return WORD * self.frames.said_words(at) if self.is_among(at, self.opaque) else 0
 
     cdef int64_t size_at(self, int64_t at) noexcept nogil:
-        """Return the words of the likely record at a word, with what is behind it; 0 for none."""
-        cdef int64_t size
-        self.frames.total = WORD * self.total
-        size = self.frames.likely_size(WORD * at)
-        return (self.frames.behind_all(WORD * at + size) // WORD - at) if size else 0
+        """Return the size of the likely record at a byte, with what is behind it; 0 for none."""
+        cdef int64_t size = self.frames.likely_size(at)
+        return self.frames.behind_all(at + size) - at if size else 0

@@ -11,7 +11,6 @@ END: int
 OTHER: int
 SPAN: int
 ANY_NAME: int
-NO_STACKS: int
 NEVER_ENDS: int
 
 class Nesting:
@@ -21,23 +20,12 @@ class Nesting:
     depths: I64
     closes: I64
     values: I64
-    stacks: I64
     crosses: NDArray[np.bool_]
     def __init__(
-        self,
-        threads: int,
-        deepest: int = ...,
-        *,
-        values: int = ...,
-        any_name: bool = ...,
-        ordered: bool = ...,
+        self, threads: int, *, values: int = ..., any_name: bool = ..., ordered: bool = ...
     ) -> None: ...
     @property
     def unwound(self) -> I64: ...
-    @property
-    def stack_names(self) -> I64: ...
-    @property
-    def stack_parents(self) -> I64: ...
     def make_threads(self, threads: int) -> None: ...
     def open_values(self) -> I64: ...
     def release(self) -> None: ...
@@ -53,18 +41,19 @@ class Nesting:
     ) -> int: ...
 
 def unfolded(
-    order: I64, threads: I64, times: I64, lengths: I64, depths: I64, count: int
+    order: I64,
+    threads: NDArray[np.int32],
+    around: I64,
+    count: int,
+    times: I64 | None = ...,
+    lengths: I64 | None = ...,
 ) -> tuple[I64, I64, int]: ...
-def begins_and_ends(order: I64, threads: NDArray[np.int32], parents: I64, count: int) -> I64: ...
 
 class Lanes:
     lane_count: int
     open_count: int
     cut: int
-    @property
-    def tracks(self) -> I64: ...
-    @property
-    def levels(self) -> I64: ...
+    def places_from(self, first: int) -> I64: ...
     def nest(self, track: I64, start: I64, end: I64, depth: I64) -> tuple[I64, I64, I64]: ...
     def ends_before(self, limit: int) -> tuple[I64, I64, I64]: ...
 

@@ -14,10 +14,15 @@ from fxframework.kernels.utf8 cimport is_utf8
 import numpy as np
 
 from fxframework.kernels.buffers import full, grown, room
-from fxframework.kernels.hashing import FIRST, SECOND, SEED
+from fxframework.kernels import hashing
 
-# The highest bit of every byte of a word.
+# Of hash functions; and the highest bit of every byte of a word.
+cdef uint64_t SEED = hashing.SEED, FIRST = hashing.FIRST, SECOND = hashing.SECOND
 cdef int64_t NOT_ASCII = -0x7F7F7F7F7F7F7F80LL
+
+cdef enum:
+    # Columns of ``PairMap.entry``.
+    KEY, SECOND_KEY, VALUE, ENTRY
 
 
 @cython.final
@@ -31,14 +36,15 @@ cdef class Pool:
     An element of ``slots`` is -1, or the code of a string with the hash's bits above ``mask``.
     """
 
+    cdef readonly int64_t count, filled
+    cdef int64_t mask
+    cdef readonly int64_t[::1] words, starts, lengths
+    cdef readonly uint8_t[::1] valid
+    cdef int32_t[::1] hashes, slots
+
     def __init__(self):
-        self.seed = SEED
-        self.multiplier = FIRST
-        self.other = SECOND
         self.count = 0
         self.filled = 0
-        self.room = 64
-        self.word_room = 256
         self.mask = 127
         self.words = room(256, "i8")
         self.starts = room(64, "i8")
@@ -49,13 +55,13 @@ cdef class Pool:
 
     cdef int64_t hash_of(self, const uint8_t* text, int64_t nbytes) noexcept nogil:
         """Return a 31-bit hash of some bytes."""
-        cdef uint64_t mixed = (self.seed ^ nbytes) * self.multiplier, word
+        cdef uint64_t mixed = (SEED ^ nbytes) * FIRST, word
         cdef int64_t left = nbytes
         while left > 0:
             word = 0
             memcpy(&word, text, 8 if left >= 8 else left)
-            mixed = (mixed ^ word) * self.multiplier
-            mixed = (mixed ^ (mixed >> 29)) * self.other
+            mixed = (mixed ^ word) * FIRST
+            mixed = (mixed ^ (mixed >> 29)) * SECOND
             mixed ^= mixed >> 32
             text += 8
             left -= 8
@@ -84,8 +90,8 @@ cdef class Pool:
         if code >= 0:
             return code
         # One word at least, so that an empty string has a place too.
-        if self.count == self.room or self.filled + whole + 1 > self.word_room:
-            self.reserve(1, whole + 1)
+        if self.count == self.starts.shape[0] or at + whole + 1 > self.words.shape[0]:
+            self.reserve(at + whole + 1)
         code = self.count
         self.hashes[code] = tag
         self.slots[self.free_slot(tag)] = (tag & ~self.mask) | code
@@ -101,45 +107,31 @@ cdef class Pool:
         self.count = code + 1
         return code
 
-    cdef int reserve(self, int64_t strings, int64_t words) except -1 with gil:
-        """Make room for more strings with a total of ``words`` words."""
-        cdef int64_t slots
-        if self.count + strings > self.room:
-            self.room = max(self.room + (self.room >> 1), self.count + strings)
-            if self.room > 1 << 29:
-                raise MemoryError("a string pool is limited to 536,870,912 strings")
-            self.starts = grown(self.starts, self.room, self.count)
-            self.lengths = grown(self.lengths, self.room, self.count)
-            self.valid = grown(self.valid, self.room, self.count)
-            self.hashes = grown(self.hashes, self.room, self.count)
-        if self.filled + words > self.word_room:
-            self.word_room = max(self.word_room + (self.word_room >> 1), self.filled + words)
-            self.words = grown(self.words, self.word_room, self.filled)
-        if 4 * self.room > 3 * (self.mask + 1):
-            slots = self.mask + 1
-            while 3 * slots < 4 * self.room:
-                slots *= 2
-            self.mask = slots - 1
-            self.slots = full(slots, "i4", -1)
-            self.enter_again()
-        return 0
-
-    @cython.boundscheck(False)
-    cdef int64_t enter_again(self) noexcept nogil:
-        """Enter all strings into the empty table of slots."""
-        cdef int64_t code, tag
-        code = 0
-        while code < self.count:
-            tag = self.hashes[code]
-            self.slots[self.free_slot(tag)] = (tag & ~self.mask) | code
-            code += 1
+    cdef int reserve(self, int64_t words) except -1 with gil:
+        """Make room for a string more, and for so many words."""
+        cdef int64_t size = self.starts.shape[0], code
+        if words > self.words.shape[0]:
+            self.words = grown(self.words, max(words, 3 * self.words.shape[0] // 2), self.filled)
+        if self.count < size:
+            return 0
+        size += size >> 1
+        if size > 1 << 29:
+            raise MemoryError("a string pool is limited to 536,870,912 strings")
+        self.starts = grown(self.starts, size, self.count)
+        self.lengths = grown(self.lengths, size, self.count)
+        self.valid = grown(self.valid, size, self.count)
+        self.hashes = grown(self.hashes, size, self.count)
+        while 4 * size > 3 * (self.mask + 1):
+            self.mask = 2 * self.mask + 1
+        self.slots = full(self.mask + 1, "i4", -1)
+        for code in range(self.count):
+            self.slots[self.free_slot(self.hashes[code])] = (self.hashes[code] & ~self.mask) | code
         return 0
 
     @cython.boundscheck(False)
     cdef int64_t free_slot(self, int64_t tag) noexcept nogil:
         """Return the first free slot for strings of this hash."""
-        cdef int64_t step
-        step = 0
+        cdef int64_t step = 0
         while self.slots[(tag ^ step) & self.mask] >= 0:
             step += 1
         return (tag ^ step) & self.mask
@@ -155,14 +147,11 @@ cdef class Pool:
         cdef const uint8_t* octets = <const uint8_t*>text
         return self.find(self.hash_of(octets, len(value)), octets, len(value))
 
-    def bytes_of(self, code):
+    def bytes_of(self, int64_t code):
         """Return the bytes of a code. Raises IndexError for a code that is not in the pool."""
         if not 0 <= code < self.count:
             raise IndexError(f"string code {code} is not in the pool, which has {self.count}")
-        start = self.starts[code]
-        length = self.lengths[code]
-        words = self.words[start : start + ((length + 7) >> 3)]
-        return bytes(np.asarray(words).tobytes()[:length])
+        return (<const char*>&self.words[self.starts[code]])[: self.lengths[code]]
 
     def array(self, name):
         """Return the filled part of ``words``, ``starts``, ``lengths`` or ``valid`` as an array."""
@@ -172,103 +161,90 @@ cdef class Pool:
 
 @cython.final
 cdef class PairMap:
-    """A map from pairs of int64 to nonnegative int64; -1 means that a key is missing."""
+    """A map from pairs of int64 to nonnegative int64; -1 means that a key is missing.
+
+    Single numbers are pairs with 0: ``enter`` gives each new one the next of 0, 1, 2, …
+    """
 
     def __init__(self, size=16):
-        slots = 16
-        while slots < 2 * size:
-            slots *= 2
-        self.seed = SEED
-        self.multiplier = FIRST
-        self.other = SECOND
-        self.used = 0
+        self.make(1 << max(4, (2 * size - 1).bit_length()))
+
+    cdef int make(self, int64_t slots) except -1:
+        """Have an empty table of so many slots, a power of two."""
+        self.entry = full(ENTRY * slots, "i8", -1).cast("b").cast("q", (slots, ENTRY))
         self.mask = slots - 1
-        self.first = room(slots, "i8")
-        self.second = room(slots, "i8")
-        self.value = full(slots, "i8", -1)
+        self.count = 0
+        return 0
 
     @cython.boundscheck(False)
-    cdef int64_t find(self, int64_t first, int64_t second) noexcept nogil:
+    cdef int64_t slot_of(self, int64_t first, int64_t second) noexcept nogil:
         """Return the slot of a key, or the free slot for it."""
-        cdef uint64_t mixed
+        cdef uint64_t mixed = (SEED ^ (<uint64_t>first)) * FIRST
         cdef int64_t slot
-        mixed = (self.seed ^ (<uint64_t>first)) * self.multiplier
-        mixed = (mixed ^ (mixed >> 29)) * self.other
-        mixed = (mixed ^ (mixed >> 32) ^ (<uint64_t>second)) * self.multiplier
-        mixed = (mixed ^ (mixed >> 29)) * self.other
+        mixed = (mixed ^ (mixed >> 29)) * SECOND
+        mixed = (mixed ^ (mixed >> 32) ^ (<uint64_t>second)) * FIRST
+        mixed = (mixed ^ (mixed >> 29)) * SECOND
         slot = (mixed >> 32) & self.mask
-        while self.value[slot] >= 0 and (self.first[slot] != first or self.second[slot] != second):
+        while self.entry[slot, VALUE] >= 0 and (
+                self.entry[slot, KEY] != first or self.entry[slot, SECOND_KEY] != second):
             slot = (slot + 1) & self.mask
         return slot
 
     @cython.boundscheck(False)
     cpdef int64_t get(self, int64_t first, int64_t second) noexcept nogil:
         """Return the value of a key; -1 if it is missing."""
-        return self.value[self.find(first, second)]
+        return self.entry[self.slot_of(first, second), VALUE]
 
     @cython.boundscheck(False)
     cpdef int put(self, int64_t first, int64_t second, int64_t value) except -1 nogil:
         """Set the value of a key, 0 or more."""
-        cdef int64_t slot
-        slot = self.find(first, second)
-        if self.value[slot] < 0:
-            if 2 * self.used > self.mask:
+        cdef int64_t slot = self.slot_of(first, second)
+        if self.entry[slot, VALUE] < 0:
+            if 2 * self.count > self.mask:
                 self.grow()
-                slot = self.find(first, second)
-            self.used += 1
-            self.first[slot] = first
-            self.second[slot] = second
-        self.value[slot] = value
+                slot = self.slot_of(first, second)
+            self.count += 1
+            self.entry[slot, KEY], self.entry[slot, SECOND_KEY] = first, second
+        self.entry[slot, VALUE] = value
         return 0
 
-    @cython.boundscheck(False)
     cpdef int64_t number(self, int64_t first, int64_t second) except? -9 nogil:
         """Return the number of a key; new keys are numbered in order of first use."""
-        cdef int64_t slot, found
-        slot = self.find(first, second)
-        found = self.value[slot]
+        cdef int64_t found = self.get(first, second)
         if found < 0:
-            found = self.used
+            found = self.count
             self.put(first, second, found)
         return found
 
     cdef int grow(self) except -1 with gil:
         """Make room for twice as many keys."""
-        cdef int64_t[::1] first, second, value
-        cdef int64_t before, slots
-        first = self.first
-        second = self.second
-        value = self.value
-        before = self.mask
-        slots = 2 * (before + 1)
-        self.mask = slots - 1
-        self.first = room(slots, "i8")
-        self.second = room(slots, "i8")
-        self.value = full(slots, "i8", -1)
-        return self.enter_again(first, second, value, before)
-
-    @cython.boundscheck(False)  # the columns of a map have equal lengths
-    cdef int64_t enter_again(self, int64_t[::1] first, int64_t[::1] second, int64_t[::1] value,
-                             int64_t mask) noexcept nogil:
-        """Insert the keys of a smaller table into the empty table."""
-        cdef int64_t old, slot
-        old = 0
-        while old <= mask:
-            if value[old] >= 0:
-                slot = self.find(first[old], second[old])
-                self.first[slot] = first[old]
-                self.second[slot] = second[old]
-                self.value[slot] = value[old]
-            old += 1
+        cdef int64_t[:, ::1] before = self.entry
+        cdef int64_t slot
+        self.make(2 * before.shape[0])
+        for slot in range(before.shape[0]):
+            if before[slot, VALUE] >= 0:
+                self.put(before[slot, KEY], before[slot, SECOND_KEY], before[slot, VALUE])
         return 0
 
-    def clear(self):
-        """Remove all keys."""
-        self.used = 0
-        self.value = full(self.mask + 1, "i8", -1)
-
     def __len__(self):
-        return self.used
+        return self.count
+
+    def enter(self, const int64_t[::1] numbers):
+        """Return the dense numbers of some numbers, int64 of the same shape; new ones get one."""
+        return self.numbers_of(numbers, True)
+
+    def find(self, const int64_t[::1] numbers):
+        """Return the dense numbers of some numbers, int64 of the same shape; -1 for unknown ones."""
+        return self.numbers_of(numbers, False)
+
+    cdef object numbers_of(self, const int64_t[::1] numbers, bint enters):
+        """Return the dense numbers of some numbers; unknown ones get one if it ``enters`` them."""
+        out = np.empty(numbers.shape[0], np.int64)
+        cdef int64_t[::1] dense = out
+        cdef int64_t row
+        for row in range(numbers.shape[0]):
+            dense[row] = self.number(numbers[row], 0) if enters else self.get(numbers[row], 0)
+        return out
 
 
 # --- Many at a time ----------------------------------------------------------------------------
@@ -278,7 +254,6 @@ cdef enum:
     PLACES = 256
 
 cdef const uint8_t* EMPTY = <const uint8_t*>b""
-cdef uint64_t FIRST_FACTOR = FIRST, SECOND_FACTOR = SECOND
 
 
 cdef struct Remembered:
@@ -321,7 +296,7 @@ def codes_of(Pool pool, const uint8_t[::1] data, const int64_t[::1] starts,
         place = NULL
         if length <= SHORT and start + SHORT <= data.shape[0]:
             low, high = word_at(data, start, length), word_at(data, start + 8, length - 8)
-            place = &memory[((low ^ high * SECOND_FACTOR) * FIRST_FACTOR ^ length * SECOND_FACTOR) >> 56]
+            place = &memory[((low ^ high * SECOND) * FIRST ^ length * SECOND) >> 56]
             if place.length == length and place.low == low and place.high == high:
                 codes[row] = place.code
                 continue
@@ -329,36 +304,3 @@ def codes_of(Pool pool, const uint8_t[::1] data, const int64_t[::1] starts,
         if place != NULL:
             place.low, place.high, place.length, place.code = low, high, length, codes[row]
     return out
-
-
-@cython.final
-cdef class Numbering:
-    """Gives each number that is entered the next of 0, 1, 2, …"""
-
-    cdef PairMap known
-
-    def __init__(self):
-        self.known = PairMap()
-
-    @property
-    def count(self):
-        """How many numbers there are."""
-        return self.known.used
-
-    def enter(self, const int64_t[::1] numbers):
-        """Return the dense numbers of some numbers, int64 of the same shape; new ones get one."""
-        out = np.empty(numbers.shape[0], np.int64)
-        cdef int64_t[::1] dense = out
-        cdef int64_t row
-        for row in range(numbers.shape[0]):
-            dense[row] = self.known.number(numbers[row], 0)
-        return out
-
-    def find(self, const int64_t[::1] numbers):
-        """Return the dense numbers of some numbers, int64 of the same shape; -1 for unknown ones."""
-        out = np.empty(numbers.shape[0], np.int64)
-        cdef int64_t[::1] dense = out
-        cdef int64_t row
-        for row in range(numbers.shape[0]):
-            dense[row] = self.known.get(numbers[row], 0)
-        return out

@@ -12,14 +12,6 @@ from fxframework.kernels.utf8 cimport is_utf8
 
 import numpy as np
 
-cdef enum:
-    # What ``texts`` says of one; ``TEXT_FLAGS`` has their names.
-    BEYOND = 1      # it runs past the limit of its record
-    NOT_UTF8 = 2
-    STRAY_BITS = 4  # the bytes behind it that should be zero are not
-    CUT_OFF = 8     # its record has fewer bytes behind it than it should
-
-TEXT_FLAGS = {"beyond": BEYOND, "not utf8": NOT_UTF8, "stray bits": STRAY_BITS, "cut off": CUT_OFF}
 cdef uint64_t HIGH_BITS = 0x8080808080808080
 
 
@@ -43,116 +35,60 @@ cdef inline uint64_t every_bit(const uint8_t* octets, int64_t length, int64_t be
     return every
 
 
-cdef int check(const uint8_t[::1] data, int64_t start, int64_t length) except -1:
-    """Raise IndexError for a stretch that is not within the data."""
-    if length < 0 or start < 0 or length > data.shape[0] - start:
-        raise IndexError(f"bytes {start} to {start + length} of {data.shape[0]}")
-    return 0
+cdef enum:
+    # What ``asked`` is asked of each stretch.
+    TRIMMED, FIRST, HAS_BITS, IS_WRONG
+
+
+cdef object asked(int question, const uint8_t[::1] data, const int64_t[::1] starts,
+                  const int64_t[::1] lengths, int byte):
+    """Return the answers to a question, int64 of shape (stretches,)."""
+    out = np.empty(starts.shape[0], np.int64)
+    cdef int64_t[::1] answers = out
+    cdef int64_t row, start, length, behind, answer
+    cdef const uint8_t* octets
+    for row in range(starts.shape[0]):
+        start, length = starts[row], lengths[row]
+        if length < 0 or start < 0 or length > data.shape[0] - start:
+            raise IndexError(f"bytes {start} to {start + length} of {data.shape[0]}")
+        # With this, all bytes of the stretch are within the data.
+        octets = &data[start] if length else NULL
+        behind = data.shape[0] - start - length
+        answer = 0
+        if question == TRIMMED:
+            answer = length
+            while answer and octets[answer - 1] == byte:
+                answer -= 1
+        elif question == FIRST:
+            while answer < length and octets[answer] != byte:
+                answer += 1
+            answer = start + answer if answer < length else -1
+        elif question == HAS_BITS:
+            answer = every_bit(octets, length, behind) != 0
+        elif every_bit(octets, length, behind) & HIGH_BITS:
+            answer = not is_utf8(octets, length)
+        answers[row] = answer
+    return out
 
 
 def trimmed(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths, int byte):
     """Return the lengths of stretches without the bytes at their ends that are ``byte``."""
-    out = np.empty(starts.shape[0], np.int64)
-    cdef int64_t[::1] left = out
-    cdef int64_t row, length
-    cdef const uint8_t* octets
-    for row in range(starts.shape[0]):
-        length = lengths[row]
-        check(data, starts[row], length)
-        if length:
-            octets = &data[starts[row]]  # safe: the stretch was checked
-            while length and octets[length - 1] == byte:
-                length -= 1
-        left[row] = length
-    return out
+    return asked(TRIMMED, data, starts, lengths, byte)
 
 
 def found(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths, int byte):
     """Return the place of the first ``byte`` in each stretch; -1 if it has none."""
-    out = np.empty(starts.shape[0], np.int64)
-    cdef int64_t[::1] places = out
-    cdef int64_t row, index
-    cdef const uint8_t* octets
-    for row in range(starts.shape[0]):
-        check(data, starts[row], lengths[row])
-        places[row] = -1
-        if lengths[row]:
-            octets = &data[starts[row]]  # safe: the stretch was checked
-            for index in range(lengths[row]):
-                if octets[index] == byte:
-                    places[row] = starts[row] + index
-                    break
-    return out
+    return asked(FIRST, data, starts, lengths, byte)
 
 
 def with_bits(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths):
     """Return, as bool, which stretches have a byte that is not zero."""
-    out = np.zeros(starts.shape[0], np.uint8)
-    cdef uint8_t[::1] marks = out
-    cdef int64_t row, behind
-    for row in range(starts.shape[0]):
-        check(data, starts[row], lengths[row])
-        if lengths[row]:
-            # Safe: the stretch was checked.
-            behind = data.shape[0] - starts[row] - lengths[row]
-            marks[row] = every_bit(&data[starts[row]], lengths[row], behind) != 0
-    return out.view(bool)
+    return asked(HAS_BITS, data, starts, lengths, 0).astype(bool)
 
 
 def not_utf8(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths):
     """Return, as bool, which stretches are not UTF-8."""
-    out = np.zeros(starts.shape[0], np.uint8)
-    cdef uint8_t[::1] marks = out
-    cdef int64_t row, behind
-    cdef const uint8_t* octets
-    for row in range(starts.shape[0]):
-        check(data, starts[row], lengths[row])
-        if lengths[row]:
-            octets = &data[starts[row]]  # safe: the stretch was checked
-            behind = data.shape[0] - starts[row] - lengths[row]
-            if every_bit(octets, lengths[row], behind) & HIGH_BITS:
-                marks[row] = not is_utf8(octets, lengths[row])
-    return out.view(bool)
-
-
-def texts(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] stated,
-          const int64_t[::1] limits, const int64_t[::1] origins, int64_t unit):
-    """Look at texts from ``starts`` on, each of a record from ``origins`` up to ``limits``.
-
-    Behind each comes padding up to a multiple of ``unit`` bytes, a power of two, from the origin.
-    Return the lengths, 0 for texts that are beyond the limit, the places behind the padding, and
-    for each the bits of TEXT_FLAGS that hold, uint8; None if none does for any.
-    """
-    cdef int64_t rows = starts.shape[0], row, start, length, end, gap, room
-    cdef int64_t behind_all = data.shape[0]
-    cdef uint8_t flag, every = 0
-    cdef const uint8_t* octets
-    if unit < 1 or unit & unit - 1:
-        raise ValueError(f"a unit of {unit} bytes is not a power of two")
-    lengths, ends = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    flags = np.empty(rows, np.uint8)
-    cdef int64_t[::1] length_of = lengths, end_of = ends
-    cdef uint8_t[::1] flag_of = flags
-    for row in range(rows):
-        start, length, flag = starts[row], stated[row], 0
-        if not 0 <= start <= behind_all or limits[row] > behind_all:
-            raise IndexError(f"a text at bytes {start} to {limits[row]} of {behind_all}")
-        if length < 0 or length > limits[row] - start:
-            length, flag = 0, BEYOND
-        end = start + length
-        if length:
-            octets = &data[start]  # safe: it ends within the limit, which is within the data
-            if every_bit(octets, length, behind_all - end) & HIGH_BITS and not is_utf8(octets, length):
-                flag |= NOT_UTF8
-        gap, room = origins[row] - end & unit - 1, max(limits[row] - end, 0)
-        if gap > room:
-            gap = room
-            flag |= CUT_OFF
-        if gap and every_bit(&data[end], gap, behind_all - end - gap):
-            flag |= STRAY_BITS
-        length_of[row], end_of[row], flag_of[row] = length, end + gap, flag
-        every |= flag
-    return lengths, ends, flags if every else None
+    return asked(IS_WRONG, data, starts, lengths, 0).astype(bool)
 
 
 def copied(const uint8_t[::1] source, const int64_t[::1] starts, const int64_t[::1] offsets,
@@ -173,93 +109,3 @@ def copied(const uint8_t[::1] source, const int64_t[::1] starts, const int64_t[:
                 break
             memcpy(&out[offsets[row]], &source[starts[row]], size)  # safe: the stretch was checked
     return fits
-
-
-# --- The values of an array of JSON --------------------------------------------------------------
-
-# Why ``elements`` ends. Brackets are counted, not paired: what lies between the first and its last
-# is for a parser to judge.
-FULL, CLOSED, ENDED, OPEN = range(4)
-
-cdef enum:
-    TAB = 0x09
-    NEWLINE = 0x0A
-    RETURN = 0x0D
-    SPACE = 0x20
-    QUOTE = 0x22
-    COMMA = 0x2C
-    LEFT = 0x5B     # "["
-    ESCAPE = 0x5C
-    RIGHT = 0x5D    # "]"
-    CURLY = 0x20    # by which "{" and "}" differ from "[" and "]"
-
-
-cdef inline bint separates(uint8_t octet) noexcept:
-    return octet in (SPACE, COMMA, NEWLINE, RETURN, TAB)
-
-
-cdef int64_t behind_string(const uint8_t[::1] data, int64_t at) except -1:
-    """Return the place behind a string whose quote is at ``at``; beyond the data if it is open."""
-    cdef int64_t size = data.shape[0]
-    at += 1
-    while at < size:
-        if data[at] == QUOTE:
-            return at + 1
-        at += 2 if data[at] == ESCAPE else 1
-    return size + 1
-
-
-cdef int64_t behind_value(const uint8_t[::1] data, int64_t at) except -1:
-    """Return the place behind the value at ``at``; beyond the data if it does not end."""
-    cdef int64_t size = data.shape[0], depth = 0
-    cdef uint8_t octet = data[at]
-    if octet == QUOTE:
-        return behind_string(data, at)
-    if octet | CURLY != LEFT | CURLY:
-        # A number or a word: it has one byte at least, whatever that is.
-        at += 1
-        while at < size and not separates(data[at]) and data[at] not in (QUOTE, LEFT, RIGHT):
-            if data[at] | CURLY in (LEFT | CURLY, RIGHT | CURLY):
-                break
-            at += 1
-        return at
-    while at < size:
-        octet = data[at]
-        if octet == QUOTE:
-            at = behind_string(data, at)
-            continue
-        at += 1
-        if octet | CURLY == LEFT | CURLY:
-            depth += 1
-        elif octet | CURLY == RIGHT | CURLY:
-            depth -= 1
-            if not depth:
-                return at
-    return size + 1
-
-
-def elements(const uint8_t[::1] data, int64_t at, int64_t[::1] starts, int64_t[::1] stops):
-    """Find values from byte ``at`` of an array on; return how many, where, and why it ends there.
-
-    ``starts`` and ``stops`` get where they begin and end. Commas and spaces between them are not
-    looked at. It ends behind as many values as there is room for (FULL), at the bracket that closes
-    the array (CLOSED), at the end of the data (ENDED), or at a value that does not end (OPEN).
-    """
-    cdef int64_t size = data.shape[0], count = 0, stop
-    if at < 0:
-        raise IndexError(f"byte {at}")
-    while True:
-        while at < size and separates(data[at]):
-            at += 1
-        if at >= size:
-            return count, size, ENDED
-        if data[at] == RIGHT:
-            return count, at, CLOSED
-        if count == starts.shape[0]:
-            return count, at, FULL
-        stop = behind_value(data, at)
-        if stop > size:
-            return count, at, OPEN
-        starts[count], stops[count] = at, stop
-        count += 1
-        at = stop

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.kernels.output import Output, RowWriter
+from fxframework.kernels.buffers import grown
+from fxframework.kernels.moments import PLAIN_PARTS
+from fxframework.kernels.output import RowWriter
 from fxframework.kernels.parts import MARK, NOTHING, STRETCH_END
 
 __all__ = ["Cell", "Templates", "signed"]
@@ -21,6 +23,11 @@ value."""
 PIECE = 1 << 20
 """Bytes of rows that are given at a time."""
 ENDLESS = 1 << 62
+LITERAL_BYTES = 1 << 16
+LITERALS = 64
+"""Room for texts, at first."""
+BRACES = 3
+"""How many texts surround members: the first ones."""
 SPECIAL = 1
 FORMULA = 2
 """Marks of a byte, as ``output.pyx`` has them."""
@@ -29,7 +36,7 @@ NO_SOURCE = memoryview(bytes(8))
 
 
 class Templates:
-    """Writes rows of templates to ``out``.
+    """Writes rows of templates.
 
     ``before``, ``between`` and ``behind`` surround the members of a row, if there are any. Numbers
     of texts (``text``) are valid until ``forget`` changes ``version``. A text of the kind QUOTED is
@@ -49,29 +56,59 @@ class Templates:
         width: int = 6,
         source: memoryview = NO_SOURCE,
     ) -> None:
-        self._braces = [before, between, behind]
-        self.out = Output(self._braces, source)
         marks_of = np.zeros(256, np.uint8)
         marks_of[list(special)] |= SPECIAL
         marks_of[list(formulas)] |= FORMULA
-        self._writer = RowWriter(self.out, marks_of, width)
+        self._writer = RowWriter(source, marks_of)
+        self._width = width
+        self._literals = np.zeros(LITERAL_BYTES, np.uint8)
+        self._bounds = np.zeros(LITERALS, np.int64)
+        self._count = 0
+        """How many texts there are in ``_literals``."""
         self._numbers: dict[bytes, int] = {}
+        self._lasting: dict[tuple[bytes, ...], I64] = {}
+        """Numbers of texts that parts of a kind need again and again."""
         self._columns: list[tuple[NDArray[np.uint8], I64]] = []
         self._held = 0
         self.version = 0
         self.marks = np.zeros(0, np.int64)
+        self._add([before, between, behind])
 
     def text(self, text: bytes) -> int:
         """Return the number of a text."""
         number = self._numbers.get(text)
         if number is None:
-            number = self.out.add(text)
+            number = self._add([text])
             self._numbers[text] = number
         return number
 
     def texts(self, texts: Sequence[bytes]) -> I64:
         """Return numbers of texts that are used once, int64 of shape (texts,)."""
-        return self.out.add_all(texts) + np.arange(len(texts))
+        return self._add(texts) + np.arange(len(texts))
+
+    def _add(self, texts: Sequence[bytes]) -> int:
+        """Enter texts; return the number of the first."""
+        first = self._count
+        self._count += len(texts)
+        joined = b"".join(texts)
+        start = int(self._bounds[first])
+        end = start + len(joined)
+        if self._count >= self._bounds.size:
+            self._bounds = np.asarray(grown(self._bounds, 2 * self._count, first + 1))
+        if end >= self._literals.size:
+            self._literals = np.asarray(grown(self._literals, 2 * end, start))
+        self._literals[start:end] = np.frombuffer(joined, np.uint8)
+        ends = start + np.cumsum([len(text) for text in texts])
+        self._bounds[first + 1 : self._count + 1] = ends
+        return first
+
+    def _lasting_texts(self, texts: Sequence[bytes]) -> I64:
+        """Return the numbers of texts that are asked for again and again."""
+        key = tuple(texts)
+        numbers = self._lasting.get(key)
+        if numbers is None:
+            numbers = self._lasting[key] = np.array([self.text(text) for text in texts])
+        return numbers
 
     def column(self, data: NDArray[np.uint8], bounds: I64) -> I64:
         """Hold texts, given by their bytes and bounds, until ``forget``; return their numbers.
@@ -85,12 +122,13 @@ class Templates:
 
     def forget(self, most: int = ENDLESS) -> bool:
         """Forget all rows and columns of texts; also the texts if they take over ``most`` bytes."""
-        self.out.used = 0
+        self._writer.used = 0
         self.forget_columns()
-        if self.out.held() <= most:
+        if self._bounds[self._count] <= most:
             return False
-        self.out.forget(len(self._braces))
+        self._count = BRACES
         self._numbers.clear()
+        self._lasting.clear()
         self.version += 1
         return True
 
@@ -101,15 +139,14 @@ class Templates:
 
     def letters(self) -> NDArray[np.uint8]:
         """Return everything written since ``forget``, as a view."""
-        return self.out.written()
+        return np.asarray(self._writer.data)[: self._writer.used]
 
     def hold(self, befores: I64, kinds: I64, values: I64, behinds: I64) -> None:
         """Set the members, by columns of shape (members,).
 
         A member is a text, a value of a kind, and another text.
         """
-        columns = (befores, kinds, values, behinds)
-        self._writer.hold(*(np.ascontiguousarray(column, np.int64) for column in columns))
+        self._writer.held = np.stack((befores, kinds, values, behinds)).astype(np.int64, copy=False)
 
     def write(self, rows: int, *parts: Cell) -> tuple[I64, I64]:
         """Write rows; return begin and end of each in ``letters``, both of shape (rows,).
@@ -118,7 +155,7 @@ class Templates:
         Raises IndexError if a stretch lies outside of the source.
         """
         bounds = np.empty(rows + 1, np.int64)
-        bounds[0] = self.out.used
+        bounds[0] = self._writer.used
         if rows:
             self._load(rows, parts)
             self._writer.run(bounds[1:], ENDLESS)
@@ -130,8 +167,14 @@ class Templates:
             self._load(rows, parts)
             ends = np.empty(rows, np.int64)
             while self._writer.run(ends, most):
-                yield self.out.take()
-        yield self.out.take()
+                yield self.take()
+        yield self.take()
+
+    def take(self) -> bytes:
+        """Return what was written since the last call, and forget it."""
+        taken = self.letters().tobytes()
+        self._writer.used = 0
+        return taken
 
     def _load(self, rows: int, parts: Sequence[Cell]) -> None:
         """Set the template and its columns."""
@@ -143,7 +186,7 @@ class Templates:
         value_count = 0
         constant_text = b""
         previous_column = np.zeros(0, np.int64)
-        for part in (*parts, (NOTHING, 0)):
+        for part in self._plain_parts(parts):
             if isinstance(part, bytes):
                 constant_text += part
                 continue
@@ -167,11 +210,25 @@ class Templates:
         if self._columns:
             self._join()
         part_table = np.ascontiguousarray(np.array(part_rows, np.int64).T)
+        self._writer.literals = self._literals
+        self._writer.literal_bounds = self._bounds[: self._count + 1]
         self._writer.load(rows, part_table, all_values, self.marks)
+
+    def _plain_parts(self, parts: Sequence[Cell]) -> Iterator[Cell]:
+        """Yield parts as the writer knows them, and one that writes nothing."""
+        for part in parts:
+            if isinstance(part, bytes) or part[0] not in PLAIN_PARTS:
+                yield part
+                continue
+            kind, values = part
+            yield from PLAIN_PARTS[kind](
+                signed(np.asarray(values)), self._lasting_texts, self._width
+            )
+        yield NOTHING, 0
 
     def _check_stretches(self, starts: NDArray[Any], ends: NDArray[Any]) -> None:
         """Raise IndexError if a stretch lies outside of the source."""
-        total = len(self.out.source)
+        total = len(self._writer.source)
         if starts.size and (starts.min() < 0 or ends.max() > total or (starts > ends).any()):
             msg = f"a stretch lies outside of {total} bytes"
             raise IndexError(msg)
@@ -187,8 +244,8 @@ class Templates:
             letters = np.concatenate([data for data, _ in self._columns])
             self._columns = [(letters, np.concatenate(bounds_in_all))]
         data, bounds = self._columns[0]
-        self.out.texts = (data if data.size else np.zeros(1, np.uint8)).data
-        self._writer.bounds = np.ascontiguousarray(bounds, np.int64).data
+        self._writer.texts = data if data.size else np.zeros(1, np.uint8)
+        self._writer.bounds = np.ascontiguousarray(bounds, np.int64)
 
 
 def signed(values: NDArray[Any]) -> NDArray[Any]:

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import attrs
-import numpy as np
 
 from fxframework.errors import Rule
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import WORD
-from fxframework.kernels.alignment import Alignment, Judge
+from fxframework.kernels.frames import Alignment
 from fxframework.kit.salvage import Loss
 from fxframework.kit.shown import amount
 from fxframework.model.capture import Capture
@@ -29,19 +28,15 @@ MOST = 1 << 20
 
 
 def realigned(
-    capture: C,
-    judge: Judge,
-    rule: Rule,
-    salvage: Callable[[C], Iterator[Loss]],
-    *,
-    big_endian: bool = False,
+    capture: C, alignment: Alignment, rule: Rule, salvage: Callable[[C], Iterator[Loss]]
 ) -> Iterator[Loss]:
     """Salvage a capture, or an aligned copy where its records are off the alignment.
 
-    The copy lacks the stretches behind which the alignment changes, each of which is a loss of the
-    code of ``rule``. Losses of ``salvage`` are given with their places in the file, all in order.
+    ``alignment`` walks over its bytes. The copy lacks the stretches behind which the alignment
+    changes, each of which is a loss of the code of ``rule``. Losses of ``salvage`` are given with
+    their places in the file, all in order.
     """
-    stretches = _stretches(capture, judge, big_endian=big_endian)
+    stretches = _stretches(capture, alignment)
     if not stretches:
         yield from salvage(capture)
         return
@@ -66,16 +61,15 @@ def realigned(
     yield from _changes(begins, ends, range(passed, len(begins) - 1), rule)
 
 
-def _stretches(capture: Capture, judge: Judge, *, big_endian: bool) -> array[int]:
+def _stretches(capture: Capture, alignment: Alignment) -> array[int]:
     """Return where the stretches begin and end behind which the alignment changes."""
     found = array("q")
-    walk = Alignment(capture.source.data, judge, mirrored=big_endian)
-    while walk.pos < walk.size and len(found) < 2 * MOST:
-        before = walk.pos
-        walk.until = min(before + PIECE, walk.size)
-        count = walk.run()
-        found.extend(np.asarray(walk.stretches)[: 2 * count].tolist())
-        capture.source.passed(before, walk.pos)
+    size = capture.source.size
+    while alignment.pos < size and len(found) < 2 * MOST:
+        before = alignment.pos
+        for begin, end in alignment.stretches(min(before + PIECE, size)):
+            found.extend((begin, end))
+        capture.source.passed(before, alignment.pos)
     return found
 
 

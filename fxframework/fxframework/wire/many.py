@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fxframework.io import arena
 from fxframework.kernels import stretches
 from fxframework.kernels.sorting import begins_of_runs
+from fxframework.model.strings import TextColumn
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Expression, Register, wrapped
 from fxframework.wire.findings import Noted
@@ -32,9 +33,6 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 RESERVED = 105
 """The rule for bits and bytes that should be zero."""
-BEYOND, NOT_UTF8, STRAY_BITS, CUT_OFF = (
-    stretches.TEXT_FLAGS[name] for name in ("beyond", "not utf8", "stray bits", "cut off")
-)
 NOT_DECLARED = 108
 """The rule for numbers that nothing declared."""
 PIECES = {3: (2, 1), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1)}
@@ -87,6 +85,16 @@ class FileNumbers:
                 return aligned.take(places >> SHIFTS[nbytes]).astype(np.int64, copy=False)
         # Never ``view.take``: it copies the view, which is eight times the file.
         return view[places].astype(np.int64, copy=False)
+
+    def listed(
+        self, begins: I64, counts: NDArray[Any], nbytes: int, *, big: bool, signed: bool = False
+    ) -> NDArray[Any]:
+        """Return the integers of lists that begin at some bytes, one list after the other.
+
+        They have ``nbytes``, 1, 2, 4 or 8, each. Raises IndexError for a list outside of the file.
+        """
+        octets = TextColumn.gather(self.data, begins, nbytes * counts).data
+        return octets.view(kind_of(nbytes, big=big, signed=signed))
 
     def of_records(
         self, layout: Any, names: Sequence[str], places: I64, *, big: bool, mirrored: bool = False
@@ -615,28 +623,6 @@ class Many:
     def found(self, starts: I64, lengths: I64, byte: int) -> I64:
         """Return the place of the first ``byte`` in each stretch; -1 if it has none."""
         return stretches.found(self.reading.data, starts, lengths, byte)
-
-    def texts(self, length: Any, unit: int, field: Any) -> tuple[I64, I64]:
-        """Return places and lengths of the next texts, and go to the next multiple of ``unit``.
-
-        It does what ``stretch``, ``field.check_spans`` and ``align`` do, where nothing is strange
-        in one look at the bytes; ``unit`` is a power of two.
-        """
-        starts = self.at()
-        stated = self.full(length)
-        lengths, ends, flags = stretches.texts(
-            self.reading.data, starts, stated, self.limit, self.start, unit
-        )
-        if flags is not None:
-            self.lose(flags & BEYOND, starts + stated)
-            self.keep_raw((flags & CUT_OFF) != 0)
-            # A finding tells how far the record was read when it was made.
-            self.go_to(starts + lengths)
-            field.tell_strange(self, starts, np.flatnonzero(flags & NOT_UTF8))
-            self.go_to(ends)
-            self.note(RESERVED, (flags & STRAY_BITS) != 0, 0, starts + lengths, field)
-        self.go_to(ends)
-        return starts, lengths
 
     def not_utf8(self, starts: I64, lengths: I64) -> I64:
         """Return the rows, an index, whose stretches are not UTF-8."""

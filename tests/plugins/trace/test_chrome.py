@@ -13,13 +13,12 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import fxframework as fxf
 from fx_trace.chrome import scan
 from fx_trace.chrome.sniff import sample
-from fxframework.kernels.stretches import CLOSED, ENDED, FULL, OPEN, elements
+from fx_trace.chrome.values import Reason, values
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES
 from fxframework.testing import Expected, ReaderContract, Sample
@@ -119,48 +118,70 @@ def codes(data: Any, **options: Any) -> dict[str, int]:
         return dict(capture.diagnostics.counts)
 
 
-# --- Elements ------------------------------------------------------------------------------------
+# --- Values --------------------------------------------------------------------------------------
 
 
-def found(data: bytes, at: int = 0, room: int = 8) -> tuple[list[bytes], int, int]:
-    starts, stops = np.empty((2, room), np.int64)
-    count, end, why = elements(np.frombuffer(data, np.uint8), at, starts, stops)
-    pairs = zip(starts[:count].tolist(), stops[:count].tolist(), strict=True)
-    return [data[start:stop] for start, stop in pairs], end, why
+def found(data: bytes, most: int = 8) -> tuple[list[bytes], int, Reason]:
+    starts, stops, end, why = values(memoryview(data), 0, most)
+    return [data[start:stop] for start, stop in zip(starts, stops, strict=True)], end, why
 
 
 @cases(
-    ("data", "values", "end", "why"),
+    ("data", "expected", "end", "why"),
     [
-        (b'1, {"a":"]}\\"["},[[]] ]x', [b"1", b'{"a":"]}\\"["}', b"[[]]"], 22, CLOSED),
-        (b" ,\n", [], 3, ENDED),
-        (b'"a\\\\","b', [b'"a\\\\"'], 6, OPEN),
-        (b"1,{", [b"1"], 2, OPEN),
-        (b"1 2,3", [b"1", b"2", b"3"], 5, ENDED),
-        (b'tru{"a"}', [b"tru", b'{"a"}'], 8, ENDED),
-        (b"}:]", [b"}:"], 2, CLOSED),
-        (b"1,2,3,4,5,6,7,8,9", [b"%d" % digit for digit in range(1, 9)], 16, FULL),
-        (b'"\\', [], 0, OPEN),
+        (b'1, {"a":"]}\\"["},[[]] ]x', [b"1", b'{"a":"]}\\"["}', b"[[]]"], 22, Reason.CLOSED),
+        (b" ,\n", [], 3, Reason.ENDED),
+        (b'"a\\\\","b', [b'"a\\\\"'], 6, Reason.OPEN),
+        (b"1,{", [b"1"], 2, Reason.OPEN),
+        (b"1 2,3", [b"1", b"2", b"3"], 5, Reason.ENDED),
+        (b'tru{"a"}', [b"tru", b'{"a"}'], 8, Reason.ENDED),
+        (b"}:]", [b"}:"], 2, Reason.CLOSED),
+        (b"1,2,3,4,5,6,7,8,9", [b"%d" % digit for digit in range(1, 9)], 16, Reason.FULL),
+        (b'"\\', [], 0, Reason.OPEN),
+        (b"[" * 50 + b'"]"' + b"]" * 51, [b"[" * 50 + b'"]"' + b"]" * 50], 103, Reason.CLOSED),
     ],
 )
-def test_elements_end_where_their_brackets_do(
-    data: bytes, values: list[bytes], end: int, why: int
+def test_values_end_where_their_brackets_do(
+    data: bytes, expected: list[bytes], end: int, why: Reason
 ) -> None:
-    assert found(data) == (values, end, why)
+    assert found(data) == (expected, end, why)
 
 
-def test_elements_at_any_byte_of_anything() -> None:
-    """What it finds is within the data, in order, and goes on."""
+def end_of_value(data: bytes, begin: int) -> int:
+    """Return where a value ends, byte by byte; beyond the data if it does not."""
+    at, depth, in_string = begin, 0, False
+    while at < len(data):
+        letter = data[at : at + 1]
+        if in_string:
+            at += 2 if letter == b"\\" else 1
+            in_string = letter != b'"'
+        else:
+            is_word = data[begin : begin + 1] not in (b'"', b"[", b"{")
+            if is_word and at > begin and letter in b' ,\n\r\t"[]{}':
+                return at
+            depth += (letter in b"[{") - (letter in b"]}")
+            in_string = letter == b'"'
+            at += 1
+            if is_word:
+                continue
+        if not depth and not in_string:
+            return at
+    return at if data[begin : begin + 1] not in (b'"', b"[", b"{") else len(data) + 1
+
+
+def test_values_at_any_byte_of_anything() -> None:
     chance = random.Random(2)
     for _ in range(2000):
-        data = bytes(chance.choice(b'[]{},:"\\ 1a') for _ in range(chance.randrange(30)))
+        letters = chance.choice([b'[]{},:"\\ 1a', b"[[[[]]]]", b'[]"'])
+        data = bytes(chance.choice(letters) for _ in range(chance.randrange(40)))
         at = chance.randrange(len(data) + 1)
-        starts, stops = np.empty((2, 40), np.int64)
-        count, end, why = elements(np.frombuffer(data, np.uint8), at, starts, stops)
-        edges = [at, *itertools.chain(*zip(starts[:count], stops[:count], strict=True)), end]
+        starts, stops, end, why = values(memoryview(data), at, 40)
+        assert stops == [end_of_value(data, start) for start in starts]
+        edges = [at, *itertools.chain(*zip(starts, stops, strict=True)), end]
         assert edges == sorted(edges)
-        assert end <= len(data)
-        assert (why == ENDED) == (end == len(data) and why not in {OPEN, CLOSED})
+        assert (why is Reason.OPEN) == (
+            end < len(data) and data[end] != ord("]") and end_of_value(data, end) > len(data)
+        )
 
 
 # --- Times ---------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ from fxframework.errors import Rule, UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import WORD
-from fxframework.kernels.frames import FramesJudge
+from fxframework.kernels.frames import Alignment
 from fxframework.kit.realign import realigned
 from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture, OpenRequest, Window, under_views
@@ -117,10 +117,8 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         yield from salvaged(capture)
         return
     suffixes = behind_records(suffixed=bool(capture.request.options.get("suffix")))
-    judge = FramesJudge(
-        lambda window: frames_of_records(window, Structured, behind=suffixes, room=1)
-    )
-    yield from realigned(capture, judge, rules.OFF_ALIGNMENT, salvaged)
+    frames = frames_of_records(capture.source.data, Structured, behind=suffixes, room=1)
+    yield from realigned(capture, Alignment(frames), rules.OFF_ALIGNMENT, salvaged)
 
 
 def extract(

@@ -1,4 +1,4 @@
-"""Scan: the stretches of a file of Chrome JSON; its events are found by a loop, block by block."""
+"""Scan: the stretches of a file of Chrome JSON, and its events, block by block."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from fx_trace.chrome import rules
 from fx_trace.chrome.sniff import BEGIN
+from fx_trace.chrome.values import SEPARATOR, Reason, values
 from fxframework.errors import Rule
-from fxframework.kernels.stretches import CLOSED, ENDED, FULL, elements
 
 __all__ = ["Block", "Event", "Report", "Scanner", "Stretch", "parse"]
 
@@ -31,7 +31,6 @@ RESCANS: Final = 4
 """Bytes that may be scanned again after damage, for each byte of the file."""
 EVENTS: Final = "traceEvents"
 SPACE: Final = re.compile(rb"[ \t\r\n]*+")
-SEPARATOR: Final = re.compile(rb"[ \t\r\n,]*+")
 COLON: Final = re.compile(rb"[ \t\r\n]*+:[ \t\r\n]*+")
 NEXT_EVENT: Final = re.compile(rb"\}[ \t\r\n]*+,[ \t\r\n]*+(\{)[ \t\r\n]*+\"")
 """Between two events: where reading goes on in one that does not end."""
@@ -76,7 +75,6 @@ class Scanner:
         self._data = data
         self._bytes = data.data
         self._size = int(data.size)
-        self._starts, self._stops = np.empty((2, MOST_EVENTS), np.int64)
         self._bytes_to_rescan = RESCANS * self._size
         self.open_member: int | None = None
         """Where the last member of a document begins that is not closed."""
@@ -149,25 +147,23 @@ class Scanner:
 
     def _value_stop(self, offset: int) -> int:
         """Return where the value at a byte ends; beyond the file if it does not, or is missing."""
-        count, _, _ = elements(self._data, offset, self._starts[:1], self._stops[:1])
-        # ``elements`` skips separators: a value that begins later is not the one at the byte.
-        if count == 1 and self._starts[0] == offset:
-            return int(self._stops[0])
-        return self._size + 1
+        starts, stops, _, _ = values(self._bytes, offset, 1)
+        # ``values`` skips separators: a value that begins later is not the one at the byte.
+        return stops[0] if starts == [offset] else self._size + 1
 
     def _events(self, offset: int) -> Generator[Stretch | Block, None, int]:
         """Yield the events of an array from an offset on; return where its closing bracket is."""
         while True:
-            count, end, end_reason = elements(self._data, offset, self._starts, self._stops)
-            yield from self._blocks(count, end)
-            if not count and end > offset:
+            starts, stops, end, reason = values(self._bytes, offset, MOST_EVENTS)
+            yield from blocks(np.array(starts, np.int64), np.array(stops, np.int64), end)
+            if not starts and end > offset:
                 yield Stretch("space", offset, end)
-            if end_reason in (CLOSED, ENDED):
+            if reason in (Reason.CLOSED, Reason.ENDED):
                 return end
             offset = end
-            if end_reason == FULL:
+            if reason is Reason.FULL:
                 continue
-            # The event at ``offset`` does not end. ``elements`` looked for its end up to the last
+            # The event at ``offset`` does not end. ``values`` looked for its end up to the last
             # byte, and does so again for the next such event: a file of unclosed events would take
             # quadratic time. So only RESCANS times the file's size is scanned in vain; after that,
             # the rest is one damaged stretch.
@@ -179,20 +175,18 @@ class Scanner:
             yield Stretch("damaged", offset, damage_stop, rules.NOT_CLOSED)
             offset = damage_stop
 
-    def _blocks(self, count: int, end: int) -> Iterator[Block]:
-        """Yield the ``count`` events that were scanned last; what follows begins at ``end``."""
-        # Blocks may be kept, and the next scan overwrites these arrays.
-        starts = self._starts[:count].copy()
-        stops = self._stops[:count].copy()
-        boundaries = [*starts.tolist(), end]
-        block_first = 0
-        while block_first < count:
-            # As many events as end within BLOCK_BYTES, but one at least, however long it is.
-            byte_limit = boundaries[block_first] + BLOCK_BYTES
-            next_first = max(block_first + 1, int(np.searchsorted(stops, byte_limit)))
-            events = slice(block_first, next_first)
-            yield Block(starts[events], stops[events], boundaries[next_first])
-            block_first = next_first
+
+def blocks(starts: I64, stops: I64, end: int) -> Iterator[Block]:
+    """Yield events as blocks; what follows them begins at ``end``."""
+    boundaries = [*starts.tolist(), end]
+    block_first = 0
+    while block_first < starts.size:
+        # As many events as end within BLOCK_BYTES, but one at least, however long it is.
+        byte_limit = boundaries[block_first] + BLOCK_BYTES
+        next_first = max(block_first + 1, int(np.searchsorted(stops, byte_limit)))
+        events = slice(block_first, next_first)
+        yield Block(starts[events], stops[events], boundaries[next_first])
+        block_first = next_first
 
 
 def is_events_key(quoted: bytes) -> bool:

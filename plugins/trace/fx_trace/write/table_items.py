@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace.format import LEGACY_CPU, LEGACY_OUTGOING_PRIORITY, SWITCH_STATE, ArgType, EventType
+from fx_trace.format import ArgType, EventType
+from fx_trace.records import ContextSwitch, LegacyContextSwitch
 from fx_trace.write.pack import (
     LEGACY_SWITCH,
     LOG,
@@ -25,13 +26,17 @@ from fx_trace.write.pack import (
     Messages,
     Switches,
 )
-from fxframework.kernels.nesting import begins_and_ends
+from fxframework.kernels.nesting import unfolded
 from fxframework.kernels.sorting import begins_of_runs, outer_first, places_among, stable_order
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
 __all__ = ["MAKERS", "ExtraArgument", "TableItems", "Tables", "cut_lengths"]
+
+GREATEST_STATE = ContextSwitch.layout.place("outgoing_state").mask
+GREATEST_LEGACY_CPU = LegacyContextSwitch.layout.place("cpu").mask
+GREATEST_PRIORITY = LegacyContextSwitch.layout.place("outgoing_priority").mask
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -280,15 +285,16 @@ def nested_events(
     table: Table, threads: NDArray[Any], forms: NDArray[np.uint8], is_async: Mask
 ) -> I64:
     """Return begins, and the ends that are written, as the slices nest."""
-    # Asynchronous slices enclose nothing: they are on a thread of their own.
+    # Asynchronous slices enclose nothing: they are on a thread of their own. Those of no thread,
+    # -1, are on the last one.
     thread_count = int(threads.max()) + 3
-    own_threads = threads.astype(np.int32) + np.int32(1)
-    own_threads[is_async] = thread_count - 1
+    own_threads = np.where(threads < 0, thread_count - 1, threads).astype(np.int32)
+    own_threads[is_async] = thread_count - 2
     parents = np.ascontiguousarray(rows_of(table, table.array("parent")))
     if is_async.any():
         parents = np.where(is_async, -1, parents)
-    order = outer_first(table.array("ts"), parents, table.array("depth"))
-    events = begins_and_ends(order, own_threads, parents, thread_count)
+    order = outer_first(table.array("ts"), parents)
+    events, _, _ = unfolded(order, own_threads, parents, thread_count)
     # The end of row 2 is -3: so a negative index, from the end, finds it in the reverse.
     is_paired_from_end = (forms == PAIRED)[::-1]
     is_written = events >= 0
@@ -303,7 +309,7 @@ def inner_ends_first(events: I64, table: Table, threads: NDArray[Any]) -> I64:
     on are listed as if they had ended before the next one began. The result is by thread and time.
     """
     is_end = events < 0
-    rows = np.where(is_end, ~events, events)
+    rows = np.maximum(events, ~events)
     own_threads = threads[rows].astype(np.int32, copy=False)
     times = table.array("ts")[rows]
     np.add(times, table.array("dur")[rows], out=times, where=is_end)
@@ -410,13 +416,13 @@ def items_of_sched(tables: Tables, table: Table) -> list[TableItems]:
     kinds = np.array([LEGACY_SWITCH, SWITCH, WAKEUP])[table.array("kind")]
     is_legacy = kinds == LEGACY_SWITCH
     cpu = table.array("cpu").astype(np.int64)
-    state = np.minimum(table.array("prev_state").astype(np.int64), SWITCH_STATE.limit)
-    tables.drop("CPU numbers above 255", (is_legacy & (cpu > LEGACY_CPU.limit)).sum())
+    state = np.minimum(table.array("prev_state").astype(np.int64), GREATEST_STATE)
+    tables.drop("CPU numbers above 255", (is_legacy & (cpu > GREATEST_LEGACY_CPU)).sum())
     priorities = []
     clipped_count = 0
     for name in ("prev_priority", "next_priority"):
         priority = table.array(name).astype(np.int64)
-        clipped = np.clip(priority, 0, LEGACY_OUTGOING_PRIORITY.limit)
+        clipped = np.clip(priority, 0, GREATEST_PRIORITY)
         clipped_count += int((is_legacy & (clipped != priority)).sum())
         priorities.append(clipped)
     tables.drop("priorities that 8 bits do not hold", clipped_count)
@@ -425,7 +431,7 @@ def items_of_sched(tables: Tables, table: Table) -> list[TableItems]:
     )
     # Only legacy switches refer to threads; others have the koid.
     tables.switches = Switches(
-        cpu=np.where(is_legacy, cpu & LEGACY_CPU.limit, cpu),
+        cpu=np.where(is_legacy, cpu & GREATEST_LEGACY_CPU, cpu),
         outgoing_state=state,
         outgoing_priority=priorities[0],
         incoming_priority=priorities[1],

@@ -13,7 +13,8 @@ from fx_xray.read.capture import EventCapture
 from fx_xray.read.columns import latest
 from fx_xray.read.events import Events, picked
 from fx_xray.read.match import WHAT
-from fxframework.kernels.nesting import BEGIN, END, NO_STACKS, Nesting
+from fxframework.kernels.nesting import BEGIN, END, Nesting
+from fxframework.kernels.stacks import Stacks
 from fxframework.model.capture import Capture, View, under_views
 from fxframework.model.rows import RowMarks
 from fxframework.model.skipped import SkippedSlices
@@ -52,20 +53,21 @@ class Matched(NamedTuple):
     """Whether the event belongs to the view."""
     inner: Mapping[str, NDArray[Any]]
     """Calls that an exit ends before its own, innermost first: ``place`` of the exit, ``function``,
-    ``stack`` and whether they are ``shown``."""
+    whether they are ``shown``, and with stacks their ``stack``."""
 
 
 class Calls:
     """Matches exits and calls as the tables do: by thread, in the order of records.
 
     For a view, only events that belong to its rows of `slices` and `instants` are shown. Stacks
-    deeper than the capture's ``max_depth`` have the number of the stack at that depth.
+    deeper than the capture's ``max_depth`` have the number of the stack at that depth. Without
+    ``stacks``, those of all events are -1.
     """
 
-    def __init__(self, capture: Capture, *, stacks: bool = True) -> None:
+    def __init__(self, capture: Capture, *, stacks: bool = False) -> None:
         threads = len(whole_of(capture).event_threads()[0])
-        deepest = capture.request.limits.max_depth if stacks else NO_STACKS
-        self.nesting = Nesting(threads, deepest, values=2)
+        self.nesting = Nesting(threads, values=2)
+        self._stacks = Stacks(capture.request.limits.max_depth) if stacks else None
         self.unmatched = 0
         """Number of shown exits without a call."""
         self._calls = 0
@@ -83,8 +85,10 @@ class Calls:
     @property
     def stacks(self) -> Iterator[tuple[int, int, int]]:
         """Number, function, and number of the stack below it (-1: none), of each stack."""
-        functions = self.nesting.stack_names.tolist()
-        parents = self.nesting.stack_parents.tolist()
+        if self._stacks is None:
+            return
+        functions = self._stacks.names.tolist()
+        parents = self._stacks.below.tolist()
         for number, function in enumerate(functions):
             if number in self._excluded_stacks:
                 continue
@@ -106,6 +110,9 @@ class Calls:
         ticks_and_shown = np.stack((ticks, shown), axis=1)
         nesting.nest(nesting_kinds, batch.thread, batch.function, ticks_and_shown)
         is_exit = nesting_kinds == END
+        stacks = np.full(kind.size, -1)
+        if self._stacks is not None:
+            stacks = self._stacks.add(nesting, nesting_kinds, batch.function)
         ended = is_exit & (nesting.closes >= 0)
         is_unmatched = is_exit & ~ended
         instant_rows = np.flatnonzero(is_unmatched | (kind >= CUSTOM))
@@ -116,17 +123,19 @@ class Calls:
         if self._skipped is not None:
             rows = np.arange(self._calls, self._calls + begin_rows.size)
             excluded = begin_rows[self._skipped.excluded[rows]]
-            stacks = np.unique(nesting.stacks[excluded])
-            self._excluded_stacks.update(stacks[stacks >= 0].tolist())
+            excluded_stacks = np.unique(stacks[excluded])
+            self._excluded_stacks.update(excluded_stacks[excluded_stacks >= 0].tolist())
             depths = depths - self._skipped.around(nesting.parents)
         self._calls += begin_rows.size
         self._instants += instant_rows.size
         self._show_arguments(batch, shown)
         self.unmatched += int(np.count_nonzero(is_unmatched & shown))
         entered = nesting.values[:, 0].view(np.uint64)
-        place, _, function, stack, _, is_shown = nesting.unwound.T
-        inner = {"place": place, "function": function, "stack": stack, "shown": is_shown}
-        return Matched(depths, entered, ended, nesting.stacks, shown, inner)
+        place, row, function, _, is_shown = nesting.unwound.T
+        inner = {"place": place, "function": function, "shown": is_shown}
+        if self._stacks is not None:
+            inner["stack"] = self._stacks.of(row)
+        return Matched(depths, entered, ended, stacks, shown, inner)
 
     def _show_arguments(self, batch: Any, shown: Bools) -> None:
         """Show arguments with the calls, or exits without one, that they follow directly."""
@@ -152,7 +161,7 @@ def chosen_events(capture: Capture) -> Iterator[Events]:
 
     A call belongs with all its events, from entry to exit, and its arguments.
     """
-    calls = Calls(capture, stacks=False) if isinstance(capture, View) else None
+    calls = Calls(capture) if isinstance(capture, View) else None
     for events in whole_of(capture).events():
         shown = None if calls is None else calls.match(events).shown
         if shown is None or shown.all():
