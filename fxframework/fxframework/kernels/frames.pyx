@@ -954,6 +954,9 @@ cdef enum:
     LONGEST = 1 << 15
 
 
+NOTHING = np.zeros((0, 3), np.int64)
+
+
 cdef class Alignment:
     """Finds the stretches behind which records go on off the alignment of those before them.
 
@@ -975,18 +978,14 @@ cdef class Alignment:
     cdef int64_t before, earlier    # records before ``pos``; -1 where there are none
     cdef int64_t end                # of the last run that is over before ``pos``
 
-    def __init__(self, Frames frames, opaque=None, weak=None, timed=None, soon=0):
+    def __init__(self, Frames frames, opaque=NOTHING, weak=NOTHING, timed=NOTHING, soon=0):
         if not frames.has_items:
             raise ValueError("an alignment needs items that fill records")
         self.frames = frames
         frames.searching = True
         self.total = frames.total
         self.before = self.earlier = -1
-        nothing = np.zeros((0, 3), np.int64)
-        self.opaque = nothing if opaque is None else opaque
-        self.weak = nothing if weak is None else weak
-        self.timed = nothing if timed is None else timed
-        self.soon = soon
+        self.opaque, self.weak, self.timed, self.soon = opaque, weak, timed, soon
 
     def stretches(self, int64_t until):
         """Walk on up to byte ``until``; return where stretches begin and end, a list of pairs."""
