@@ -947,12 +947,10 @@ cdef class Frames:
 
 
 cdef enum:
-    # Of ``Alignment``: bytes of a record that costs little if its header is wrong; words that are
-    # looked at on one alignment before the others; records before which one belongs to a stretch.
-    SHORT = 512
-    STRIDE = 64
-    LONGEST = 1 << 15
-
+    # Of ``Alignment``.
+    SHORT = 512         # bytes of a record that costs little if its header is wrong
+    STRIDE = 64         # words that are looked at on one alignment before the others
+    LONGEST = 1 << 15   # bytes before damage within which the record begins that may have it
 
 NOTHING = np.zeros((0, 3), np.int64)
 
