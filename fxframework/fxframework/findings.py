@@ -18,7 +18,9 @@ __all__ = ["Catalogue", "Refusals", "Rule", "Severity"]
 U64_MAX = (1 << 64) - 1
 ONE_ARE = re.compile(r"\b1 (byte|word)s are\b")
 """A plural with its verb after the number 1: ``1 words are``."""
-SINGULAR = re.compile(r"\b1 ((?:zero )?(?:argument|byte|link|microsecond|slot|tick|word))s\b")
+SINGULAR = re.compile(
+    r"\b1 ((?:zero |short )?(?:argument|byte|call|link|microsecond|slice|slot|tick|word))s\b"
+)
 """A plural after the number 1: ``1 words``."""
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,9 +20,11 @@ from fx_trace.write.archive import Archive
 from fx_trace.write.arguments import Koid
 from fx_trace.write.writer import TraceWriter
 from fxframework.analysis.scheduling import waits_of
-from fxframework.analysis.why import MOST_STEPS, Part, Step, Why, why
+from fxframework.analysis.why import MOST_STEPS, Call, Flow, Line, Part, Step, Why, why
 from fxframework.errors import BadTypeError, ExitCode, UsageError
 from fxframework.testing.cli import run_cli
+
+from ..cases import cases
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 A, B, C = (1, 11), (1, 12), (2, 21)
@@ -406,6 +410,18 @@ def test_the_command_gives_json(written: Callable[[], Path]) -> None:
     assert call["parts"][0]["steps"][0]["thread"] == "app/helper"
 
 
+def test_the_members_of_the_json_are_documented(written: Callable[[], Path]) -> None:
+    document = run_cli("why", "--json", written(), "call").json()
+    kinds = {"call": Call, "part": Part, "step": Step, "flow": Flow, "line": Line}
+    members = {kind: [field.name for field in attrs.fields(of)] for kind, of in kinds.items()}
+    members["document"] = list(document)
+    text = (EXAMPLES.parent / "docs" / "analysis.md").read_text()
+    for kind, names in members.items():
+        (row,) = re.findall(rf"^\| {kind} \| (.*) \|$", text, re.MULTILINE)
+        documented = re.findall(r"`(\w+)`", re.sub(r"\(in `slices`\)", "", row))
+        assert sorted(documented) == sorted(names)
+
+
 def test_the_command_says_that_there_is_no_scheduling() -> None:
     path = EXAMPLES / "xray" / "spellcheck.xray"
     result = run_cli("why", path, "check(long)", "-m", EXAMPLES / "xray" / "spellcheck.csv")
@@ -415,6 +431,27 @@ def test_the_command_says_that_there_is_no_scheduling() -> None:
     assert run_cli("why", path, "2", "--exclude-function", "1").exit_code == ExitCode.OK
     assert run_cli("why", path, "2", "--exclude-function", "2").exit_code == ExitCode.USAGE
     assert run_cli("why", path, "no such name").exit_code == ExitCode.USAGE
+
+
+@cases("name, typed", [("a\nb", "a\\nb"), ("a\\nb", "a\\nb"), ("%x", "\udcffx"), ("%x", "\ufffdx")])
+def test_a_name_can_be_given_as_it_is_printed(tmp_path: Path, name: str, typed: str) -> None:
+    with Machine(tmp_path / "made.fxt") as machine:
+        machine.slice(name, 100, 200)
+        machine.slice("", 300, 400)
+    # A byte that is not UTF-8, which the writer refuses.
+    machine.path.write_bytes(machine.path.read_bytes().replace(b"%x", b"\xffx"))
+    assert run_cli("why", machine.path, typed).exit_code == ExitCode.OK
+    assert run_cli("why", machine.path, "\udcfe").exit_code == ExitCode.USAGE
+
+
+def test_of_a_name_that_may_have_been_lost_the_loss_is_said(machine: Machine) -> None:
+    machine.slice("call", 100, 200)
+    machine.__exit__()
+    machine.path.write_bytes(machine.path.read_bytes()[:-8])
+    result = run_cli("why", machine.path, "call")
+    assert result.exit_code == ExitCode.USAGE
+    assert "data was lost" in result.stderr
+    assert "there are no slices at all" in result.stderr
 
 
 def test_a_page_has_what_the_text_has(written: Callable[[], Path], tmp_path: Path) -> None:

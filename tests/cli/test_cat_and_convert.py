@@ -414,9 +414,14 @@ def test_slices_that_are_skipped_are_counted_and_said(tmp_path: Path) -> None:
     result = run_cli("cat", BOOT, "--table", "slices", *skipping)
     assert "40 short slices" in result.stderr
     assert len(result.text.splitlines()) == 1 + len(slices)
-    wrong = run_cli("cat", BOOT, "--min-duration", "@5")
-    assert wrong.exit_code == ExitCode.USAGE
-    assert "is not a length" in wrong.stderr
+    calls = BOOT.parents[2] / "xray" / "spellcheck.xray"
+    single = run_cli("cat", calls, "--table", "slices", "--exclude-function", "1")
+    assert "left out: 1 call of excluded functions" in single.stderr
+    for length in ("@5", "much", "-5us"):
+        wrong = run_cli("cat", BOOT, "--min-duration", length)
+        assert wrong.exit_code == ExitCode.USAGE
+        assert f"invalid length '{length}'" in wrong.stderr
+        assert "@NS" not in wrong.stderr
 
 
 def test_a_capture_in_parts(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from calls_of import Call, Given, nested_calls, own_time, path_of
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -130,6 +130,15 @@ def test_samples_are_the_stacks_between_their_changes() -> None:
     assert not dropped
 
 
+LASTING_BEFORE_TIMELESS = [
+    Call("f", dur=0), Call("g", dur=0, parent=0, depth=1),
+    Call("f"), Call("g", parent=2, depth=1), Call("h", parent=3, depth=2),
+    Call("h", dur=0, parent=1, depth=2),
+]  # fmt: skip
+"""Calls that begin together: one that takes no time is listed behind one of its depth that does."""
+
+
+@example(LASTING_BEFORE_TIMELESS)
 @given(calls=nested_calls())
 def test_profiles_hold_all_time(calls: list[Call]) -> None:
     if not calls:

@@ -176,11 +176,39 @@ def test_slices_that_enclose_others_come_first() -> None:
     """Rows 0 and 1 are in 2, which is in 3; row 4 is earlier, and row 5 is by itself."""
     times = np.array([7, 7, 7, 7, 1, 7])
     parents = np.array([2, 2, 3, -1, -1, -1])
-    depths = np.array([2, 2, 1, 0, 0, 0])
-    assert sorting.outer_first(times, parents, depths).tolist() == [4, 3, 2, 0, 1, 5]
-    assert sorting.outer_first(times[4:], parents[4:], depths[4:]).tolist() == [0, 1]
-    assert sorting.outer_first(-times[3:5], parents[3:5], depths[3:5]).tolist() == [0, 1]
-    assert sorting.outer_first(times[3:5], parents[3:5], depths[3:5]).tolist() == [1, 0]
+    assert sorting.outer_first(times, parents).tolist() == [4, 3, 2, 0, 1, 5]
+    assert sorting.outer_first(times[4:], parents[4:]).tolist() == [0, 1]
+    assert sorting.outer_first(-times[3:5], parents[3:5]).tolist() == [0, 1]
+    assert sorting.outer_first(times[3:5], parents[3:5]).tolist() == [1, 0]
+
+
+def test_a_slice_follows_a_parent_that_is_moved_itself() -> None:
+    """Row 1 is in row 0, which is in row 2; a slice of no length is in the first of two."""
+    assert sorting.outer_first(np.zeros(3, np.int64), np.array([2, 0, -1])).tolist() == [2, 0, 1]
+    assert sorting.outer_first(np.zeros(4, np.int64), np.array([1, 3, 3, -1])).tolist() == [
+        3, 1, 0, 2,
+    ]  # fmt: skip
+
+
+@given(st.data())
+def test_what_encloses_is_first_in_any_order_of_a_file(data: st.DataObject) -> None:
+    """Of rows in any order, those of one time follow their parents."""
+    count = data.draw(st.integers(1, 12))
+    times = data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
+    times.sort()
+    above = [data.draw(st.integers(-1, number - 1)) for number in range(count)]
+    row_of = data.draw(st.permutations(range(count)))
+    row_times, row_parents = np.zeros((2, count), np.int64)
+    for number, parent in enumerate(above):
+        row_times[row_of[number]] = times[number]
+        row_parents[row_of[number]] = -1 if parent < 0 else row_of[parent]
+    order = sorting.outer_first(row_times, row_parents).tolist()
+    assert sorted(order) == list(range(count))
+    assert row_times[order].tolist() == times
+    for row, parent in enumerate(row_parents.tolist()):
+        if parent >= 0 and row_times[row] == row_times[parent]:
+            assert order.index(parent) < order.index(row)
+    assert sorting.outer_first(np.zeros(2, np.int64), np.array([1, 0])).size == 2  # in each other
 
 
 @pytest.mark.parametrize("spread", [3, 2**21, 2**40, 2**62])

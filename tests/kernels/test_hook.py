@@ -44,12 +44,13 @@ SOURCES = {
     "loops.pyx": '''from fxframework.bounds cimport Bounds
 
 
-def total(const unsigned char[::1] values, Bounds bounds):
+def total(bytes values, Bounds bounds):
     """Return the sum of some bytes."""
+    cdef const unsigned char *first = values
     cdef long found = 0
     cdef long row
     for row in range(bounds.first, bounds.last):
-        found += values[row]
+        found += first[row]
     return found
 ''',
 }

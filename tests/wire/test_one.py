@@ -1,4 +1,4 @@
-"""One record as an object: numbers that are read together are as if each is read by itself."""
+"""One record as an object: it is the same whether its fields are shown or not."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SAMPLES = {
 
 
 def read_twice(format: Format, data: bytes) -> list[Record]:
-    """Read every record with numbers together, and each field by itself; return the sound ones.
+    """Read every record with and without views of its fields; return the sound ones.
 
     A record keeps its bytes where its fields would be written as others, and only there.
     """

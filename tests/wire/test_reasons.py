@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import pytest
 from tests.wire.support import check
 
 from fxframework import hookimpl, wire
+from fxframework.errors import PluginError
 from fxframework.host import Host
 from fxframework.testing.checkup import advice_of
 
@@ -112,6 +114,39 @@ def test_samples_of_turns_without_records_end() -> None:
     form = wire.Format("beats", "Beats", Beat, codes="BEAT")
     form.sample_records = lambda turn: [] if turn else [Beat(number=1, time=1)]
     assert form.sample(1000) == struct.pack("<Bq", 1, 1)
+
+
+def test_a_sample_that_cannot_be_made_says_what_to_do() -> None:
+    class Base(wire.Record):
+        number: int = wire.kind(wire.u8())
+        size: int = wire.size(wire.u8())
+
+    class One(Base, kind=0):
+        pass
+
+    class Rest(Base, kind=wire.OTHER):
+        pass
+
+    form = wire.Format("rest", "Rest", Base, codes="REST")
+    with pytest.raises(PluginError, match="of the fields of rest") as refused:
+        form.sample(100)
+    assert "FORMAT.sample_records" in str(refused.value.remedy)
+
+
+# --- Detection -----------------------------------------------------------------------------------
+
+
+def test_what_every_record_begins_with_is_a_magic() -> None:
+    class Marked(wire.Record):
+        _mark = wire.u32(equals=0x65617407)
+        _kind = wire.kind(wire.u8())
+
+    class One(Marked, kind=1):
+        pass
+
+    assert wire.Format("marked", "M", Marked, codes="MRKD").constant == b"\x07\x74\x61\x65"
+    assert wire.Format("marked", "M", Marked, codes="MRKD", magic=b"LOG").constant == b"LOG"
+    assert wire.Format("fitting", "F", Fitting, codes="FITT").constant == b""  # one byte
 
 
 # --- Advice --------------------------------------------------------------------------------------

@@ -49,9 +49,11 @@ def limits_that_cross() -> None:
 
 
 def later_length() -> None:
+    later = wire.u8()
+
     class Base(wire.Record):
-        text: str = wire.text(wire.field("length"))
-        length: int = wire.u8()
+        text: str = wire.text(later)
+        length: int = later
 
 
 def same_kind() -> None:
@@ -232,6 +234,17 @@ def order_of_a_header() -> Any:
     return wire.Format("f", "F", Base, codes="FFFF", header=Head)
 
 
+def a_field_by_its_name() -> Any:
+    class Base(wire.Record):
+        _kind = wire.kind(wire.u8())
+        length: int = wire.u8()
+
+    class One(Base, kind=1):
+        text: str = wire.text(wire.field("length"))
+
+    return One
+
+
 def time_that_is_a_float() -> Any:
     class Base(wire.Record):
         time: float = wire.f64()
@@ -255,7 +268,8 @@ CASES: dict[Callable[[], Any], str] = {
     a_name_of_no_number: "256 is not a number of the field, which holds 0 to 255",
     a_constant_that_does_not_fit: "200 is not a number of the field, which holds -128 to 127",
     limits_that_cross: "least is 2, and most only 1",
-    later_length: "Base.text: depends on length, which does not come before it",
+    later_length: r"Base.text: depends on .*length, which does not come before it",
+    a_field_by_its_name: r"One.text: depends on wire.field\('length'\), which",
     same_kind: r"Two: has the kind \(1,\) of .*One",
     kind_too_large: "One._kind: kind 256 does not fit its field",
     no_kind: "One: says no kind",

@@ -13,8 +13,10 @@ import fxframework as fxf
 from fxframework import hookimpl, wire
 from fxframework.errors import PluginError
 from fxframework.host import Host
+from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
+from fxframework.model.selection import Selection
 from fxframework.testing import ReaderContract, Sample
 
 
@@ -99,6 +101,14 @@ def test_threads_are_numbered_alike_in_batches() -> None:
     with STEPS.reader.open(Source.open(data), request) as capture:
         parts = [batch.array("thread").copy() for batch in capture.batches("instants", 5000)]
         assert np.array_equal(np.concatenate(parts), whole)
+
+
+def test_a_part_by_time_lacks_the_records_that_named_its_threads_first() -> None:
+    sink = Sink.memory()
+    with STEPS.reader.open(Source.open(DATA), OpenRequest()) as capture:
+        left_out = STEPS.writer.extract(capture, Selection(start_ns=4), sink, {})
+    assert left_out == {"records": 3}
+    assert bytes(sink.getvalue()) == b"STEPS\n" + done(7, 8, 4) + level(MOST, 5)
 
 
 def test_other_formats_have_the_threads(tmp_path: Path) -> None:

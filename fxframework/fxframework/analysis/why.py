@@ -22,6 +22,7 @@ from fxframework.analysis.scheduling import (
 )
 from fxframework.analysis.spans import flow_steps
 from fxframework.errors import UsageError, checked_type, did_you_mean
+from fxframework.kit.shown import printable
 from fxframework.model.capture import Capture, under_views
 from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
@@ -171,11 +172,9 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
             remedy="`fxf account` and `fxf stack` show the sums",
         )
     slices = capture.table("slices")
-    names = slices.array("name")  # texts may be known only once a column is made
-    code = slices.pool.code(name)
-    if code < 0 or not (names == code).any():
+    calls = np.flatnonzero(_are_called(slices, name))
+    if not calls.size:
         raise _unknown_name(capture, slices, name)
-    calls = np.flatnonzero(names == code)
     ended = calls[slices.array("dur")[calls] >= 0]
     if not ended.size:
         raise UsageError(
@@ -199,14 +198,29 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
     )
 
 
+def _are_called(slices: Table, name: str) -> NDArray[np.bool_]:
+    """Return which slices have a name, of shape (n,); if none has, those whose name prints so.
+
+    A name with a line break, or with bytes that are not UTF-8, can only be given as it is printed.
+    """
+    names = slices.array("name")  # texts may be known only once a column is made
+    code = slices.pool.code(name)
+    are_called: NDArray[np.bool_] = names == code
+    if code >= 0 and are_called.any():
+        return are_called
+    codes = [code for code in np.unique(names).tolist() if code >= 0]
+    printed_so = [code for code in codes if printable(slices.pool[code]) == name]
+    return np.isin(names, printed_so)
+
+
 def _unknown_name(capture: Capture, slices: Table, name: str) -> UsageError:
     """Return the error for a name that no slice has."""
     codes, counts = np.unique(slices.array("name"), return_counts=True)
     most_first = codes[np.argsort(-counts, kind="stable")][:MOST_KNOWN]
-    names = [slices.pool[code] for code in most_first.tolist() if code >= 0]
-    remedy = "`fxf account` lists the names"
+    names = [text for text in slices.pool.take(most_first) if text]
+    remedy = "there are no slices at all, or none in the selected part"
     if names:
-        remedy += f"; the most frequent: {', '.join(names[:3])}"
+        remedy = f"`fxf account` lists the names; the most frequent: {', '.join(names[:3])}"
     hint = did_you_mean(name, names)
     return UsageError(f"no slice is called {name!r}{hint}", path=capture.name, remedy=remedy)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -52,10 +53,11 @@ def _severity(text: str) -> int:
 
 
 def _length(text: str) -> int:
-    length = Moment.parse(text)
-    if length.absolute:
-        raise UsageError(f"{text!r} is not a length", remedy="for example --min-duration 50us")
-    return length.ns
+    with contextlib.suppress(UsageError):
+        length = Moment.parse(text)
+        if not length.absolute:
+            return length.ns
+    raise UsageError(f"invalid length {text!r}", remedy="give 2s, 1.5ms, 50us, 20ns or 17 (ns)")
 
 
 def _koid(text: str) -> int:

@@ -37,6 +37,7 @@ from fxframework.errors import (
     readable_name,
     unexpected,
 )
+from fxframework.findings import singular
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -223,7 +224,7 @@ class Screen:
         """Print how many slices were skipped, by the reason, if there are any."""
         if counts:
             reasons = ", ".join(f"{count:,} {what}" for what, count in counts.items())
-            self.note(f"left out: {reasons}")
+            self.note(f"left out: {singular(reasons)}")
 
     def losses(
         self, name: str, counts: Mapping[str, int], severity: Callable[[str], Severity]

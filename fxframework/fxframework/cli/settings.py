@@ -61,6 +61,6 @@ def key_value(text: str) -> tuple[str, str]:
     if not (key and equals):
         raise UsageError(
             f"invalid option {text!r}: -o takes KEY=VALUE",
-            remedy="for example -o max_findings=20; an output is named with --out, or last",
+            remedy="as in -o max_findings=20; outputs are named with --out or --html, or last",
         )
     return key.strip(), value

@@ -14,7 +14,7 @@ from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.cli.text import amount, printable, wrapped
-from fxframework.errors import ExitCode
+from fxframework.errors import ExitCode, UsageError
 from fxframework.kit.shown import brief, padded, widths_of
 
 if TYPE_CHECKING:
@@ -67,7 +67,11 @@ def command(
 
     with opened(session, file, names) as (whole, part):
         with session.screen.working(f"analysing {whole.name}", whole.source):
-            reasons = why(part, name, top=top)
+            try:
+                reasons = why(part, name, top=top)
+            except UsageError:
+                finished(session, whole)  # the name may be in what was lost
+                raise
             whole.trim()
         if session.settings.json:
             document = {"path": whole.name, "format": whole.format, **reasons.to_json()}

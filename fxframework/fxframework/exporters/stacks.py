@@ -127,8 +127,9 @@ def unfolded_calls(capture: Capture, calls: Calls, dropped: Counter[str]) -> Unf
     is_open = dur < 0
     end = np.where(is_open, last_end[thread], end)
     dropped[UNFINISHED] += int(np.count_nonzero(is_open))
-    # By depth, too: of calls that begin together, the outer one begins first.
-    order = np.lexsort((depth, start))
+    # Of calls that begin together the outer one comes first, and of those of one depth the one that
+    # lasts comes last: the others ended before it began.
+    order = np.lexsort(((end > start) | is_open, depth, start))
     rows, times, cut = unfolded(
         order, thread.astype(np.int32), depth, thread_ids.size, start, end - start
     )

@@ -96,21 +96,54 @@ def joined_ranges(begins: I64, counts: I64) -> I64:
     return numbers
 
 
-def outer_first(times: I64, parents: I64, depths: NDArray[Any]) -> I64:
+def outer_first(times: I64, parents: I64) -> I64:
     """Return the rows of slices by time, those that enclose others first; a parent of -1 is none.
 
-    All have the shape (slices,). In a trace, complete events may follow the slices that they
+    Both have the shape (slices,). In a trace, complete events may follow the slices that they
     enclose.
     """
     rows = np.arange(times.size)
-    late = np.flatnonzero((parents > rows) & (times[parents] == times))
-    if late.size:
-        # They are moved before, up to the outermost one. Each turn doubles the steps.
-        places = rows
-        places[late] = parents[late]
-        for _ in range(int(depths.max()).bit_length()):
-            places[late] = places[places[late]]
-        return np.lexsort((depths, places, times))
+    is_tied = (parents >= 0) & (times[parents] == times)
+    if (is_tied & (parents > rows)).any():
+        # Slices of one time are where the outermost of them is, each behind its parent.
+        places = rows.copy()
+        steps_left = np.zeros(times.size, np.int64)
+        tied = np.flatnonzero(is_tied)
+        slices = np.union1d(tied, parents[tied])
+        outermost, steps_left[slices] = ends_of_tours(slices, tied, parents[tied])
+        places[slices] = slices[outermost]
+        return np.lexsort((-steps_left, places, times))
     if bool((times[1:] >= times[:-1]).all()):
         return rows
     return np.argsort(times, kind="stable")
+
+
+def ends_of_tours(slices: I64, inner: I64, outer: I64) -> tuple[I64, I64]:
+    """Return the outermost slice around each, as a place in ``slices``, and the steps to its end.
+
+    ``slices`` ascend; each of ``inner``, which ascend too, is in that of ``outer``. A tour of an
+    outermost slice begins each slice that it holds, those beside each other in order, and ends it
+    behind all that is in it: of 5 with 6 and 8 in it the steps are 5 6 ~6 8 ~8 ~5.
+    """
+    count = slices.size
+    inner = np.searchsorted(slices, inner)
+    outer = np.searchsorted(slices, outer)
+    # Behind the begin of a slice, its number, is its end, that number plus the count, unless
+    # something is in it. An outermost end is followed by itself.
+    following = np.arange(count, 3 * count)
+    following[count:] -= count
+    following[count + inner] = count + outer
+    by_outer = np.argsort(outer, kind="stable")
+    is_first = begins_of_runs(outer[by_outer])
+    following[outer[by_outer[is_first]]] = inner[by_outer[is_first]]
+    is_next = np.flatnonzero(~is_first)
+    following[count + inner[by_outer[is_next - 1]]] = inner[by_outer[is_next]]
+    steps = (following != np.arange(2 * count)).astype(np.int64)
+    # Each turn doubles the steps; slices that are in themselves have no end.
+    for _ in range(following.size.bit_length()):
+        beyond = following[following]
+        if np.array_equal(beyond, following):
+            break
+        steps += steps[following]
+        following = beyond
+    return following[:count] % count, steps[:count]

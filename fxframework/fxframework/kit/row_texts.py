@@ -259,23 +259,16 @@ def json_doubles(templates: Templates, column: NDArray[np.float64]) -> I64:
 
 
 def doubles(
-    templates: Templates,
-    column: NDArray[np.float64],
-    show: Callable[[float], str],
-    *,
-    whole: bool = True,
+    templates: Templates, column: NDArray[np.float64], show: Callable[[float], str]
 ) -> tuple[int, I64]:
     """Return the part for doubles as ``repr`` shows them.
 
     Most are formatted all at once. ``show`` formats those that are very large, very small or not
-    finite, and, if ``whole`` is false, whole numbers.
+    finite.
     """
     magnitudes = np.abs(column)
     # orjson formats these identically to Python, but all at once.
     is_alike = (magnitudes == 0) | ((magnitudes >= LEAST_ALIKE) & (magnitudes < END_ALIKE))
-    if not whole:
-        with np.errstate(invalid="ignore"):  # a signaling NaN
-            is_alike &= column != np.trunc(column)
     numbers = json_doubles(templates, np.where(is_alike, column, 0.0))
     if not is_alike.all():
         other_texts = [show(value).encode() for value in column[~is_alike].tolist()]

@@ -78,9 +78,14 @@ class StringPool(Sequence[str]):
             return codes_of(self.pool, digits.view(np.uint8), starts, lengths)
 
     def code(self, value: str | bytes) -> int:
-        """Return the code of a string; -1 if it is not in the pool."""
+        """Return the code of a string; -1 if it is not in the pool.
+
+        In a ``str``, lone surrogates are bytes that are not UTF-8, as in arguments of a command.
+        """
+        if isinstance(value, str):
+            value = value.encode(errors="surrogateescape")
         with self.lock:
-            return self.pool.look_up(value.encode() if isinstance(value, str) else value)
+            return self.pool.look_up(value)
 
     def bytes_of(self, code: int) -> bytes:
         """Return the bytes of a code. Raises IndexError for a code that is not in the pool."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fxframework.kit.json_fields import JsonFields
 from fxframework.wire.cursor import Cursor, Draft, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
-from fxframework.wire.fields import Field, Reader, Values
+from fxframework.wire.fields import Field, Values
 from fxframework.wire.known import START
 from fxframework.wire.rules import WRONG_SPARE
 from fxframework.wire.spans import Octets
@@ -42,26 +42,16 @@ class Computed(Field):
 
     def compute(self, known: Mapping[Any, int]) -> int:
         """Return its number, given those of fields and registers."""
-        number = self.of.evaluate(known) & (1 << self.nbits) - 1
+        number = self.of.value(known) & (1 << self.nbits) - 1
         if self.signed and number >> self.nbits - 1:
             number -= 1 << self.nbits
         return number
 
-    def reader(self, layout: Any, reader_of: Callable[[Field], Reader]) -> Reader:
-        """Return what computes it."""
-        del layout, reader_of
-        evaluate = self.of.evaluate
-        mask = (1 << self.nbits) - 1
-        sign = 1 << self.nbits - 1 if self.signed else 0
-
-        def compute(cursor: Cursor, values: Values) -> None:
-            number = evaluate(cursor.known) & mask
-            if number & sign:
-                number -= sign + sign
-            values[self.name] = number
-            cursor.known[self] = number if number < 1 << 63 else wrapped(number)
-
-        return compute
+    def read(self, cursor: Cursor, values: Values) -> None:
+        """Compute it."""
+        number = self.compute(cursor.known)
+        values[self.name] = number
+        cursor.known[self] = wrapped(number)
 
     def read_many(self, many: Many) -> None:
         """Compute it of many records."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fxframework.kit.json_fields import JsonFields
-from fxframework.wire.cursor import AT, Cursor, Draft, RefusalError, limits_of
+from fxframework.wire.cursor import AT, Cursor, Draft, RefusalError, ShortError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
-from fxframework.wire.fields import Field, Number, Reader, Values, refusal_of_range
+from fxframework.wire.fields import Field, Number, Values, refusal_of_range
 from fxframework.wire.floats import bits_compared
 from fxframework.wire.known import as_mask
 from fxframework.wire.rules import WRONG_TYPE
@@ -68,30 +68,20 @@ class Choice(Field):
         """Return the field for the values of a record."""
         return self.of(self.tag.numbered(values[self.tag.name]))
 
-    def reader(self, layout: Any, reader_of: Callable[[Field], Reader]) -> Reader:
-        """Return what reads the value of its kind."""
-
-        # The readers are found here, once, and not for each record that is read.
-        def plan_of(field: Field | None) -> tuple[Reader | None, list[Field]]:
-            read_kind = None if field is None else reader_of(field)
-            return read_kind, layout.unsaid(self, field)
-
-        plans = {number: plan_of(field) for number, field in self.kinds.items()}
-        plan_of_others = plan_of(self.other)
-
-        def read(cursor: Cursor, values: Values) -> None:
-            known = cursor.known
-            read_kind, unused_numbers = plans.get(known[self.tag], plan_of_others)
-            for number in unused_numbers:
-                # This kind does not say it, so it would be written as 0.
-                if known[number]:
-                    cursor.differs = True
-            if read_kind is None:
-                values[self.name] = None
-            else:
-                read_kind(cursor, values)
-
-        return read
+    def read(self, cursor: Cursor, values: Values) -> None:
+        """Read the value of its kind."""
+        field = self.of(cursor.known[self.tag])
+        for number in cursor.layout.unsaid(self, field):
+            # This kind does not say it, so it would be written as 0.
+            if cursor.known[number]:
+                cursor.differs = True
+        if field is None:
+            values[self.name] = None
+            return
+        try:
+            field.read(cursor, values)
+        except ShortError as problem:
+            raise field.by_own_rule(problem) from None
 
     def put(self, draft: Draft) -> bytes:
         """Return the bytes of the value of its kind."""
@@ -271,7 +261,7 @@ class Check(Field):
     def read(self, cursor: Cursor, values: Values) -> None:
         """Report the finding at the start of the record or the part."""
         del values
-        if self.condition.evaluate(cursor.known):
+        if self.condition.value(cursor.known):
             cursor.notes.append((self.rule, cursor.start, wrapped(self.shown.value(cursor.known))))
 
     def read_many(self, many: Many) -> None:

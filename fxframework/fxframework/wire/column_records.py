@@ -31,6 +31,7 @@ from fxframework.wire.fields import Bits, Field, Integer, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.json_columns import Column, Numbers, scatter, store
 from fxframework.wire.json_shapes import Shape, ShapeEntry
+from fxframework.wire.known import gaps_to
 from fxframework.wire.lists import Listed
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import State
@@ -134,7 +135,7 @@ class ColumnRecords:
         nbytes: Numbers = self.columns[field].lengths
         aligned = field.aligned if isinstance(field, Span) else 1
         if aligned > 1:
-            nbytes = nbytes + -(place + nbytes) % aligned
+            nbytes = nbytes + gaps_to(aligned, -(place + nbytes))
         return nbytes * self._inline(field)
 
     def _there(self, field: Field) -> Numbers:
@@ -164,7 +165,7 @@ class ColumnRecords:
             padded_end = np.maximum(fields_end, whole_size - layout.tail)
             self.odd |= fields_end > whole_size - layout.tail
         elif layout.align > 1:
-            padded_end = fields_end + -(fields_end + layout.tail) % layout.align
+            padded_end = fields_end + gaps_to(layout.align, -(fields_end + layout.tail))
         if layout.rest is not None:
             # A field that takes all there is would be read with the padding.
             self.odd |= fields_end != padded_end
@@ -212,7 +213,7 @@ class ColumnRecords:
         else:
             number = self._implied(field)
         least, most = field.range
-        if field.nbits < 64:
+        if field.nbits < 64 and not are_within(number, least, most):
             self.odd |= (number < least) | (number > most)
         if field.when is not None and not field.public:
             number = number * self._there(field)
@@ -223,7 +224,11 @@ class ColumnRecords:
         """Return the number that says the size of the records."""
         family = self.layout.family
         size = self._value(SIZE, 0)
-        units = (size - family.plus) // family.unit
+        is_power_of_two = family.unit & family.unit - 1 == 0
+        if is_power_of_two:  # a division takes seven times as long
+            units = size - family.plus >> family.unit.bit_length() - 1
+        else:
+            units = (size - family.plus) // family.unit
         self.odd |= units * family.unit + family.plus != size
         if self.layout.most:
             self.odd |= size > self.layout.most
@@ -262,7 +267,11 @@ class ColumnRecords:
             return self.indexes[field]
         if not has_bytes:
             return None
-        counts = (self.columns.get(field) or self.lists[field]).counts - summand
+        counts = (self.columns.get(field) or self.lists[field]).counts
+        if summand:
+            counts = counts - summand
+        if factor == 1:
+            return counts
         self.odd |= counts % factor != 0
         return counts // factor
 
@@ -295,6 +304,8 @@ class ColumnRecords:
             field = entry.value
             if field is None or entry.is_left_out:
                 continue
+            if isinstance(field, Bits) and field not in self.layout.words and not field.checksums:
+                continue  # it is in the word that another one begins
             field_places = places + self.places[entry.field]
             if isinstance(field, Number):
                 self._sum_up(field, out, places)
@@ -333,8 +344,15 @@ class ColumnRecords:
         word: Numbers = 0
         for field in self.layout.fields:
             if isinstance(field, Bits) and self.layout.word_of[field] is first:
-                number = self._number(field) & wrapped((1 << field.nbits) - 1)
-                word = word | _calculated("<<", number, field.shift(nbytes, mirrored))
+                number = self._number(field)
+                mask = wrapped((1 << field.nbits) - 1)
+                if field.nbits < 64 and not are_within(number, 0, mask):  # signed, or odd
+                    number = number & mask
+                number = _calculated("<<", number, field.shift(nbytes, mirrored))
+                if isinstance(word, int):
+                    word = number | word
+                else:
+                    word |= number
         return word
 
     def _sum_up(self, field: Number, out: U8, places: I64) -> None:
@@ -354,6 +372,15 @@ class ColumnRecords:
         self._number(field)
         if (self.odd & ~odd_before).any():
             raise UnfitError
+
+
+def are_within(numbers: Numbers, least: int, most: int) -> bool:
+    """Return whether numbers are of a range, both ends included."""
+    if isinstance(numbers, int):
+        return least <= numbers <= most
+    if not numbers.size:
+        return True
+    return least <= int(numbers.min()) and int(numbers.max()) <= most
 
 
 def _calculated(symbol: str, left: Numbers, right: Numbers) -> Numbers:
@@ -409,7 +436,7 @@ class ColumnItems:
             sizes[rows] = group.measure()
             self._owners.odd[self._owner_of_item[rows[group.odd]]] = True
         if self._unit > 1:
-            sizes += -sizes % self._unit
+            sizes += gaps_to(self._unit, -sizes)
             self._owners.odd |= place % self._unit != 0
         nbytes, self._offsets = laid_out(sizes, self.counts)
         return nbytes

@@ -343,7 +343,11 @@ def register(initial: int = 0, name: str = "") -> Any:
 
 
 def field(name: str) -> Any:
-    """A field by its name, for the expressions of ``rows``."""
+    """A field by its name, for the expressions of ``rows``, and of ``sets`` of a class.
+
+    Fields use those before them, also of the family, as they are: ``pid = wire.u32()`` in front of
+    the classes, ``pid: int = pid`` in the family, ``wire.text(refers=names[pid])`` in a record.
+    """
     return Named(name)
 
 

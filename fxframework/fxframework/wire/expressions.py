@@ -57,22 +57,6 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 """By symbol. ``+|``, ``-|`` and ``*|`` saturate; ``u|`` is a number without a sign, which does."""
 
-Evaluator = Callable[[Mapping[Any, int]], int]
-"""Computes an expression from the values of fields and registers.
-
-It is a closure, made once for an expression, so that no record pays for finding out what to do."""
-WITH_NUMBER: Mapping[str, Callable[[Any, int], Evaluator]] = {
-    "==": lambda field, number: lambda known: known[field] == number,
-    "!=": lambda field, number: lambda known: known[field] != number,
-    "<": lambda field, number: lambda known: known[field] < number,
-    "<=": lambda field, number: lambda known: known[field] <= number,
-    "&": lambda field, number: lambda known: known[field] & number,
-    ">>": lambda field, number: lambda known: known[field] >> number,
-}
-"""What computes an operation of a field and a number, by symbol: most conditions are such."""
-LIMITLESS = -1 << 65, 1 << 65
-"""The range of numbers that may not fit 64 bits."""
-
 CHECKSUMS: Mapping[str, Callable[[Any], int]] = {
     "crc32": zlib.crc32,
     "sum": sum,
@@ -83,6 +67,8 @@ CHECKSUMS: Mapping[str, Callable[[Any], int]] = {
 
 def wrapped(number: int) -> int:
     """Return the number that the low 64 bits are, with a sign."""
+    if -1 << 63 <= number < 1 << 63:
+        return number
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -156,11 +142,6 @@ class Expression:
     def value(self, known: Mapping[Any, int]) -> int:
         """Return the value, given those of fields and registers."""
         raise NotImplementedError
-
-    @functools.cached_property
-    def evaluate(self) -> Evaluator:
-        """Computes the value, as ``value`` does; what the expression alone says is decided once."""
-        return self.value
 
     def column(self, many: Any) -> Any:
         """Return the values of many records (``wire.many.Many``): a column, or one for all.
@@ -270,11 +251,6 @@ class Register(Expression):
         """Return the value in force."""
         return known.get(self, self.initial)
 
-    @functools.cached_property
-    def evaluate(self) -> Evaluator:
-        """Returns the value in force where all registers are known, as those of a state are."""
-        return operator.itemgetter(self)
-
     def written(self, draft: Any) -> int:
         """Return the value where there is no state."""
         del draft
@@ -324,31 +300,10 @@ class Calculation(Expression):
 
     def value(self, known: Mapping[Any, int]) -> int:
         """Return the result, which wraps to 64 bits."""
-        return self.evaluate(known)
-
-    @functools.cached_property
-    def evaluate(self) -> Evaluator:
-        """Computes the result; what the expression alone says is decided once."""
-        symbol = self.symbol
-        left = within(self.left)
-        right = within(self.right)
-        if symbol in ("&", "|") and is_condition(self.left) and is_condition(self.right):
-            if symbol == "&":
-                return lambda known: left(known) and right(known)
-            return lambda known: left(known) or right(known)
-        operation = OPERATIONS[symbol]
-        number = wrapped(self.right.number) if isinstance(self.right, Constant) else None
-        # Shifts by numbers that may be beyond 63, and results that may be beyond 64 bits, take
-        # longer; all others are the operation alone.
-        if symbol in ("<<", ">>") and (number is None or not 0 <= number < 64):
-            return lambda known: calculated(symbol, left(known), right(known))
-        if symbol in ("+", "-", "*", "<<"):
-            return wrapping(operation, left, right)
-        if number is None:
-            return lambda known: operation(left(known), right(known))
-        if isinstance(left, operator.itemgetter) and symbol in WITH_NUMBER:
-            return WITH_NUMBER[symbol](self.left, number)
-        return lambda known: operation(left(known), number)
+        left = self.left.value(known)
+        if self.symbol == "&" and not left:  # most often a condition that does not hold
+            return 0
+        return calculated(self.symbol, left, self.right.value(known))
 
     def column(self, many: Any) -> Any:
         """Return the results of many records, which wrap likewise."""
@@ -389,11 +344,6 @@ class Calculation(Expression):
 class Saturating(Calculation):
     """An operation whose result is the nearest number of 64 bits with a sign."""
 
-    @functools.cached_property
-    def evaluate(self) -> Evaluator:
-        """Computes the result, or the nearest number."""
-        return self.value
-
     def value(self, known: Mapping[Any, int]) -> int:
         """Return the result, or the nearest number."""
         return max(-1 << 63, min(self.exact(known), (1 << 63) - 1))
@@ -429,39 +379,6 @@ class Saturating(Calculation):
             if exact != results[row]:
                 many.saturated.append(row)
         return results
-
-
-def wrapping(operation: Callable[[int, int], int], left: Evaluator, right: Evaluator) -> Evaluator:
-    """Return what computes an operation on both sides, of which 64 bits remain."""
-
-    def evaluate(known: Mapping[Any, int]) -> int:
-        number = operation(left(known), right(known))
-        return number if -1 << 63 <= number < 1 << 63 else wrapped(number)
-
-    return evaluate
-
-
-def within(value: Expression) -> Evaluator:
-    """Return what computes an expression within 64 bits with a sign."""
-    if isinstance(value, Calculation | Register):
-        return value.evaluate
-    if isinstance(value, Constant):
-        least = most = value.number
-    else:
-        least, most = getattr(value, "range", LIMITLESS)
-    evaluate = value.evaluate
-    if least >= -1 << 63 and most < 1 << 63:
-        return evaluate
-    return lambda known: wrapped(evaluate(known))
-
-
-def is_condition(value: Expression) -> bool:
-    """Return whether an expression is 0 or 1."""
-    if not isinstance(value, Calculation):
-        return False
-    if value.symbol in ("&", "|"):
-        return is_condition(value.left) and is_condition(value.right)
-    return value.symbol in ("==", "!=", "<", "<=")
 
 
 def saturating(value: Any) -> Expression:

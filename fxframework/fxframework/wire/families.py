@@ -79,6 +79,17 @@ class Place:
         word = int.from_bytes(data[at : at + self.nbytes], order_of(big))
         return word >> self.shift_in(mirrored) & self.mask
 
+    def of(self, word: Any) -> Any:
+        """Return the integer in a word that was read: an int, or int64 of any shape."""
+        return word >> self.shift & self.mask
+
+    def put(self, word: int, number: int) -> int:
+        """Return the word with another integer in it. Raises ValueError if that does not fit."""
+        if not 0 <= number <= self.mask:
+            message = f"{number} is not 0 to {self.mask}"
+            raise ValueError(message)
+        return word & ~(self.mask << self.shift) | number << self.shift
+
     def get_many(self, many: Any) -> NDArray[np.int64]:
         """Return the integers of many parts (a ``Many``), which have these bytes."""
         word: NDArray[np.int64] = many.reading.numbers.integers(
@@ -214,7 +225,10 @@ class Family:
         for number, field in zip(layout.kind, self.kinds, strict=False):
             least, most = field.range
             if not least <= number <= most:
-                raise declaration_error(cls, field, f"kind {number} does not fit its field")
+                reason = f"kind {number} does not fit its field"
+                if len(layout.kind) > 1:
+                    reason += "; two numbers are in the order of their fields"
+                raise declaration_error(cls, field, reason)
         for member in self.members:
             if not begin_alike(layout.kind, member.layout.kind):
                 continue

@@ -43,7 +43,6 @@ from fxframework.wire.cursor import (
 from fxframework.wire.expressions import (
     Checksum,
     Constant,
-    Evaluator,
     Expression,
     Register,
     expression_or_none,
@@ -74,8 +73,6 @@ else:
 __all__ = ["Bits", "Field", "Integer", "Limited", "Mark", "Number", "index_of"]
 
 Values = dict[str, Any]
-Reader = Callable[[Cursor, Values], None]
-"""Reads a field, or several, and puts their values by name."""
 Refs = dict[str, int] | None
 BITS_IN_TABLE = 12
 """Enumerations of numbers of so many bits are looked up in a table."""
@@ -193,9 +190,12 @@ class Field(Expression):
         """Read it. Raises ShortError if the record is too short for it."""
         raise NotImplementedError
 
-    def reader(self, layout: Any, reader_of: Callable[[Field], Reader]) -> Reader:  # noqa: ARG002
-        """Return what reads it, given what returns that for a field within it."""
-        return self.read
+    def by_own_rule(self, problem: ShortError) -> ShortError:
+        """Return that it does not fit, by its own rule if it has one."""
+        number = self.rules.get(problem.number)
+        if number is None:
+            return problem
+        return ShortError(number, problem.needed)
 
     def read_many(self, many: Many) -> None:
         """Read it of many records; those that it does not fit into are lost (``Many.lose``).
@@ -256,11 +256,6 @@ class Field(Expression):
         """Return its number, once it is read."""
         return known[self]
 
-    @functools.cached_property
-    def evaluate(self) -> Evaluator:
-        """Returns its number likewise."""
-        return operator.itemgetter(self)
-
     def __repr__(self) -> str:
         if self.owner:
             return f"{self.owner}.{self.name}"
@@ -291,7 +286,7 @@ class Limited(Field):
     def check_limits(self, cursor: Cursor) -> None:
         """Report a value that is not within the limits."""
         for holds, rule in self.limits:
-            if not holds.evaluate(cursor.known):
+            if not holds.value(cursor.known):
                 cursor.note(rule, cursor.known[self], None, self)
 
     def check_limits_of_many(self, many: Many) -> None:
@@ -439,45 +434,18 @@ class Number(Limited):
         raise NotImplementedError
 
     def read(self, cursor: Cursor, values: Values) -> None:
-        """Read the number and check it."""
+        """Read the number, check it, and change what it changes."""
         begin = cursor.at
+        known = cursor.known
         number = self.take(cursor)
-        cursor.known[self] = number
+        known[self] = number
         for checksum in self.checksums:
-            cursor.known[checksum] = checksum.of(cursor.data[cursor.start : begin])
-        offset = cursor.word_at if self in cursor.layout.word_of else begin
-        value = self.settle(cursor, offset, number, values)
-        if cursor.views is not None:
-            meaning = str(value) if value is not number else self.unit
-            self.view(cursor, begin, number, meaning)
-
-    # ``one.reader_of`` has shorter ways for numbers that do less than all that ``settle`` can do:
-    # the next two properties say which.
-
-    @functools.cached_property
-    def is_simple(self) -> bool:
-        """Whether a sound number changes nothing, and only enumeration and ``equals`` limit it."""
-        if self.limits or self.is_ambiguous or (self.flag and self.nbits > 1):
-            return False
-        return self.refers is None and self.sets is None and self.adds is None
-
-    @functools.cached_property
-    def only_adds(self) -> bool:
-        """Whether a sound number does nothing but add to a register."""
-        if self.adds is None or not self.public:
-            return False
-        if self.flag or self.limits or self.values:
-            return False
-        return self.refers is None and self.sets is None and self.equals is None
-
-    def settle(self, cursor: Cursor, offset: int, number: int, values: Values) -> Any:
-        """Check a number that was read, change what it changes, and return the value it stands for.
-
-        It was read at byte ``offset``; of bits, that is the place of their word.
-        """
+            known[checksum] = checksum.of(cursor.data[cursor.start : begin])
+        if self.checks:
+            offset = cursor.word_at if self in cursor.layout.word_of else begin
+            for check in self.checks:
+                check(cursor, offset, number)
         value: Any = number
-        for check in self.checks:
-            check(cursor, offset, number)
         if self.values:
             value = self.values.get(number, number)
         elif self.flag:
@@ -487,12 +455,14 @@ class Number(Limited):
             cursor.refs[self.name] = number
         # Registers change once the whole record is read (``Cursor.sets``); they have 64 bits.
         if self.sets is not None:
-            cursor.sets[self.sets] = number if number < 1 << 63 else wrapped(number)
+            cursor.sets[self.sets] = wrapped(number)
         if self.adds is not None:
-            cursor.sets[self.adds] = wrapped(cursor.known[self.adds] + number)
+            cursor.sets[self.adds] = wrapped(known[self.adds] + number)
         if self.public:
             values[self.name] = value
-        return value
+        if cursor.views is not None:
+            meaning = str(value) if value is not number else self.unit
+            self.view(cursor, begin, number, meaning)
 
     @functools.cached_property
     def checks(self) -> list[Callable[[Cursor, int, int], None]]:
@@ -594,7 +564,7 @@ class Number(Limited):
         """Report a number that is not what it must be equal to."""
         assert self.equals is not None  # noqa: S101 (asked only then)
         # Expressions have a sign, and the number may have none: they are equal if all bits are.
-        if (self.equals.evaluate(cursor.known) - cursor.known[self]) & U64_MAX:
+        if (self.equals.value(cursor.known) - cursor.known[self]) & U64_MAX:
             cursor.note(UNDEFINED_VALUE, cursor.known[self], None, self)
 
     def view(self, cursor: Cursor, at: int, number: int, meaning: str) -> None:
@@ -645,7 +615,7 @@ class Number(Limited):
         elif self.equals is not None:
             if self.uses_place:
                 draft[AT] = draft.places[layout.word_of.get(self, self)]
-            number = self.equals.evaluate(draft)
+            number = self.equals.value(draft)
             if self.nbits == 64 and not self.signed:
                 number &= U64_MAX  # expressions have a sign
         elif self in layout.implied:
@@ -785,11 +755,10 @@ class Bits(Number):
 
     def take(self, cursor: Cursor) -> int:
         """Read the bits."""
-        word = cursor.layout.words.get(self)
-        if word is not None:
-            cursor.open_word(*word)
-        shift = self.shift(cursor.word_nbytes, cursor.mirrored)
-        number = cursor.word >> shift & (1 << self.nbits) - 1
+        if self in cursor.layout.words:
+            cursor.open_word(*cursor.layout.words[self])
+        low = self.shift(cursor.word_nbytes, True) if cursor.mirrored else self.low
+        number = cursor.word >> low & (1 << self.nbits) - 1
         if self.signed and number >> self.nbits - 1:
             number -= 1 << self.nbits
         return number

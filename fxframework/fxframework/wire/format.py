@@ -37,6 +37,9 @@ _writer_of = lazy("fxframework.wire.plugins:writer_of")
 _document = lazy("fxframework.wire.document:document")
 _sample = lazy("fxframework.wire.sample:sample")
 
+LEAST_MAGIC = 4
+"""Bytes that every record begins with, and by which files of the format are known."""
+
 
 @attrs.define(kw_only=True)
 class Magic(LosslessRecord):
@@ -49,7 +52,8 @@ class Format:
     """A format: its records, its tables, and the readers and writers that follow from them.
 
     ``base`` is the family of its records. Files begin with ``magic``, or with a record of the class
-    ``header``. ``codes`` is the prefix of its findings; ``rules`` are further ones, of the author.
+    ``header``; else the constants that every record begins with are known. ``codes`` is the prefix
+    of its findings; ``rules`` are further ones, of the author.
     ``tables`` says which fields make which columns (``rows``), and which columns name threads
     (``threads``). ``order`` is the byte order, little or big, up to a record with a mark of its own
     (``wire.byte_order``).
@@ -253,15 +257,22 @@ class Format:
 
     @property
     def constant(self) -> bytes:
-        """The bytes that every file begins with: its magic, or the constants of its header."""
+        """The bytes that every file begins with: its magic, or the constants of its first record.
+
+        That is the header, or a record of any kind: at least LEAST_MAGIC bytes before its kind.
+        """
         data = self.magic
-        if self.header is None:
+        if self.header is None and data:
             return data
-        for field in self.header.layout.fields:
+        first_record = self.header or self.base
+        for field in first_record.layout.fields:
             if not (isinstance(field, Integer) and isinstance(field.equals, Constant)):
                 break
             number = field.equals.number & (1 << 8 * field.nbytes) - 1
             data += number.to_bytes(field.nbytes, order_of(self.order == "big"))
+        # Records of many formats begin with the same one or two bytes.
+        if self.header is None and len(data) < LEAST_MAGIC:
+            return b""
         return data
 
     @property

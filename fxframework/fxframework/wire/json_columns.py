@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.wire.cursor import RefusalError
+from fxframework.wire.many import SHIFTS
 
 __all__ = ["Column", "converted", "integers", "octets", "scatter", "store", "texts", "usual"]
 
@@ -100,9 +101,14 @@ def store(out: U8, places: I64, numbers: Numbers, nbytes: int, *, big: bool) -> 
     order = ">" if big else "<"
     if not places.size:
         return
-    if nbytes in (1, 2, 4, 8):
+    if nbytes in SHIFTS:
+        kind = f"{order}i{nbytes}"
+        step = 1
+        if not (int(np.bitwise_or.reduce(places)) | out.ctypes.data) & nbytes - 1:
+            step = nbytes  # a third of the time
+            places = places >> SHIFTS[nbytes]
         # Numbers begin at any byte: this view has one at each, overlapping with its neighbours.
-        view = np.ndarray((out.size - nbytes + 1,), f"{order}i{nbytes}", out.data, 0, (1,))
+        view = np.ndarray(((out.size - nbytes) // step + 1,), kind, out.data, 0, (step,))
         # An array, unlike a Python number, is cut to the bits of the view.
         view[places] = np.asarray(numbers, np.int64)
         return

@@ -95,8 +95,8 @@ def as_mask(value: Any, count: int) -> NDArray[np.bool_]:
     return value != 0  # type: ignore[no-any-return]
 
 
-def gaps_to(unit: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what places, counted backwards, lack to multiples of ``unit``."""
+def gaps_to(unit: int, places: Any) -> Any:
+    """Return what places, an int or int64, counted backwards, lack to multiples of ``unit``."""
     is_power_of_two = unit & unit - 1 == 0
     if is_power_of_two:  # a division of integers takes longer than all else here
         return places & unit - 1

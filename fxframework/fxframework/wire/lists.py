@@ -82,7 +82,7 @@ class Listed(Field):
         """Read all items."""
         count: int | None = None
         if self.count is not None:
-            count = self.count.evaluate(cursor.known)
+            count = self.count.value(cursor.known)
         if isinstance(self.item, Field):
             values[self.name] = tuple(self.read_numbers(cursor, count))
         else:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fxframework.io import arena
 from fxframework.kernels import stretches
 from fxframework.kernels.sorting import begins_of_runs
+from fxframework.model.strings import TextColumn
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Expression, Register, wrapped
 from fxframework.wire.findings import Noted
@@ -84,6 +85,16 @@ class FileNumbers:
                 return aligned.take(places >> SHIFTS[nbytes]).astype(np.int64, copy=False)
         # Never ``view.take``: it copies the view, which is eight times the file.
         return view[places].astype(np.int64, copy=False)
+
+    def listed(
+        self, begins: I64, counts: NDArray[Any], nbytes: int, *, big: bool, signed: bool = False
+    ) -> NDArray[Any]:
+        """Return the integers of lists that begin at some bytes, one list after the other.
+
+        They have ``nbytes``, 1, 2, 4 or 8, each. Raises IndexError for a list outside of the file.
+        """
+        octets = TextColumn.gather(self.data, begins, nbytes * counts).data
+        return octets.view(kind_of(nbytes, big=big, signed=signed))
 
     def of_records(
         self, layout: Any, names: Sequence[str], places: I64, *, big: bool, mirrored: bool = False

@@ -145,7 +145,7 @@ class ObjectRun(Run):
         for offset, refs_of_record, time, values in zip(
             offsets, refs, times, values_of_records, strict=True
         ):
-            attributes = {**layout.defaults, **dict(zip(names, values, strict=True))}
+            attributes = dict(zip(names, values, strict=True))
             attributes["refs"] = refs_of_record
             record = layout.made(attributes, offset, layout.fixed)
             if time is not None:

@@ -28,6 +28,7 @@ from fxframework.wire.expressions import (
     Checksum,
     Constant,
     Expression,
+    Named,
     Register,
     expression,
     expression_or_none,
@@ -257,6 +258,13 @@ class Layout(One, Drafted, InJson):
                 )
             if isinstance(leaf, Constant | Register | Checksum) or leaf in earlier:
                 continue
+            if isinstance(leaf, Named):
+                raise declaration_error(
+                    self.cls,
+                    field,
+                    f"depends on wire.field({leaf.name!r}), which is for rows and `sets`: use "
+                    "the field itself, and declare one of the family before its class",
+                )
             if not (is_late and leaf in self.fields):
                 raise declaration_error(
                     self.cls, field, f"depends on {leaf!r}, which does not come before it"
@@ -534,7 +542,7 @@ class Record(LosslessRecord):
 
     Options of a kind:
 
-    - ``kind``: its number, or two; ``when``: a condition on registers.
+    - ``kind``: its number, or two, in the order of the fields; ``when``: a condition on registers.
     - ``size`` or ``most``: as of a family; ``word``: bytes of its first word, which holds the kind
       at its place.
     - ``sets``: registers and their values; ``clears``: tables that it empties.

@@ -56,6 +56,8 @@ WRONG_TYPE = 403
 DOES_NOT_FIT = 404
 WRONG_SPARE = 405
 NO_SUCH_TEXT = 408
+TIME_TOO_FAR = "a time that 64 bits of nanoseconds cannot hold"
+"""What TIME_BEYOND says. Its record is whole, so that salvage keeps it."""
 
 DATA_LOSS = Severity.DATA_LOSS
 WARNING = Severity.WARNING
@@ -128,7 +130,7 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
     (
         TIME_BEYOND,
         DATA_LOSS,
-        "a time that 64 bits of nanoseconds cannot hold",
+        TIME_TOO_FAR,
         "Times are from -2^63 to 2^63 - 1 nanoseconds.",
         "",
         "The row is kept with the nearest time.",

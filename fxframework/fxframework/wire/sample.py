@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from fxframework.errors import PluginError, WriteRefusedError
 from fxframework.wire.choices import Choice, Flag
 from fxframework.wire.encoder import Encoder
 from fxframework.wire.expressions import Constant
@@ -113,7 +114,13 @@ def turns(
 
 
 def _encoded(encoder: Encoder, cls: type[Record], number: int) -> bytes:
-    return encoder.encode(cls(**values_for(cls.layout, encoder.state, number)))
+    try:
+        return encoder.encode(cls(**values_for(cls.layout, encoder.state, number)))
+    except WriteRefusedError as error:
+        raise PluginError(
+            f"no sample can be made of the fields of {cls.record}: {error.message}",
+            remedy="say which records a sample has: FORMAT.sample_records = function",
+        ) from error
 
 
 def values_for(layout: Layout, state: State, number: int) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class Span(Field):
             if self.nbytes is None:
                 length = cursor.limit - cursor.at
             else:
-                length = self.nbytes.evaluate(cursor.known)
+                length = self.nbytes.value(cursor.known)
             data = bytes(cursor.take(length))
         if self.pad:
             padded_length = len(data)
@@ -294,7 +294,7 @@ class Text(Span):
         if self.entry is None:
             super().read(cursor, values)
             return
-        index = self.entry.index.evaluate(cursor.known)
+        index = self.entry.index.value(cursor.known)
         # Bits of the number that the index leaves out are lost, and written as zero.
         if self.number is not None and cursor.known[self.number] != index:
             cursor.differs = True
@@ -337,7 +337,7 @@ class Text(Span):
 
     def put(self, draft: Draft) -> bytes:
         """Return the bytes of the text; none where its number says it all."""
-        if self.entry is None or self.entry.index.evaluate(draft) & self.inline:
+        if self.entry is None or self.entry.index.value(draft) & self.inline:
             return super().put(draft)
         return b""
 

@@ -18,10 +18,11 @@ import attrs
 from fx_inspect import rules
 from fx_inspect.rules import RULES
 from fxframework.errors import refusal
-from fxframework.io.words import HIGH_HALF, LOW_HALF, WORD, Bits
+from fxframework.io.words import HIGH_HALF, LOW_HALF, WORD, Bits, WordLayout
 from fxframework.kit.json_fields import JsonFields
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import RefusalError
+from fxframework.wire.families import Place
 from fxframework.wire.records import Record
 
 __all__ = [
@@ -162,8 +163,8 @@ PAYLOAD_AT: Final[Mapping[int, int]] = {
 ORDER = Bits("order", 0, 3, "16 << order bytes")
 HEADER_MAGIC = HIGH_HALF
 """In the first word of a header."""
-VMO_SIZE = SLOT_STRING = LOW_HALF
-"""Of the third word of a header; of two slots in a word."""
+SLOT_STRING = LOW_HALF
+"""Of two slots in a word."""
 
 
 @attrs.frozen
@@ -197,8 +198,6 @@ def _head(type: Bits, width: int) -> Head:
 _TYPES_V0 = {number: name for number, name in TYPE_NAMES.items() if number < V0_TYPES}
 TYPE_V0 = Bits("type", 4, 7, "type of the block", values=_TYPES_V0)
 TYPE = Bits("type", 8, 15, "type of the block", values=TYPE_NAMES)
-RESERVED_BITS = Bits("reserved", 4, 7, reserved=True)
-"""Reserved bits in the first word of blocks of the new layout."""
 HEADS: Final[Mapping[str, Head]] = {"v0": _head(TYPE_V0, 28), "new": _head(TYPE, 24)}
 """The fields of first words, by layout."""
 SECTIONS: Final[Mapping[str, str]] = {
@@ -291,9 +290,16 @@ CONTENTS: Final = {404: rules.TOO_LARGE, 405: rules.CONTRADICTION}
 """The rules for bytes or slots that are not as many as their block says."""
 
 
-def _held(said: Any, room: Any) -> Any:
-    """Return what a block has of something: as much as it says, or as much as there is room for."""
-    return said * (said <= room) + room * (said > room)
+def _at_most(count: Any, room: Any) -> Any:
+    """Return how much of something a block has: as much as it says, or as it has room for."""
+    fits = count <= room
+    exceeds = count > room
+    return count * fits + room * exceeds
+
+
+def _slots(slot: Any, count: Any) -> Any:
+    """Return the slots of an array of numbers, of 8 bytes each."""
+    return wire.listed(slot, _at_most(count, wire.SIZE - SLOTS_AT >> 3), rules=CONTENTS)
 
 
 def _index(place: Bits, doc: str, **options: Any) -> Any:
@@ -326,7 +332,8 @@ def _family(layout: str, head: Head) -> type[Any]:
 
     ``_reserved`` bits are zero in a sound block; ``_unused`` ones are free for any use.
     """
-    size = wire.size(wire.bits(0, 3, doc=ORDER.doc), unit=UNIT, power=True)
+    order_bits = wire.bits(0, 3, doc=ORDER.doc)
+    size = wire.size(order_bits, unit=UNIT, power=True)
 
     class Base(Block, name="block", word=4, section=SECTIONS[layout]):
         dialect = layout
@@ -362,12 +369,12 @@ def _family(layout: str, head: Head) -> type[Any]:
         @classmethod
         def parse(cls, form: JsonFields) -> dict[str, Any]:
             """Return the fields of a JSON object, which may leave out the size of the VMO."""
-            given = form.given.get("vmo_size")
-            if given is None and form.given.get("order") != 0:
+            has_size = form.given.get("vmo_size") is not None
+            if not has_size and form.given.get("order") != 0:
                 form.given = {**form.given, "vmo_size": 0}
             values = super().parse(form)
-            if given is not None:
-                values["vmo_size"] = form.within("vmo_size", 0, VMO_SIZE.limit)
+            if has_size:
+                values["vmo_size"] = form.within("vmo_size", 0, VMO_SIZE.mask)
             return values
 
         def pack(self, state: Any = None) -> bytes:
@@ -389,26 +396,25 @@ def _family(layout: str, head: Head) -> type[Any]:
         payload: bytes = wire.octets(rules=CONTENTS)
         capacity: int | None = wire.computed(wire.SIZE - PAYLOAD_AT[BlockType.EXTENT])
 
+    length_bits = head.name_length
+    name_room = wire.SIZE - PAYLOAD_AT[BlockType.NAME]
+
     class Name(Base, kind=BlockType.NAME, word=8):
-        length: int = wire.bits(
-            head.name_length.low, head.name_length.high, doc=head.name_length.doc
-        )
-        _reserved = wire.bits(head.name_length.high + 1, 63)
+        length: int = wire.bits(length_bits.low, length_bits.high, doc=length_bits.doc)
+        _reserved = wire.bits(length_bits.high + 1, 63)
         name: str = wire.text(
-            _held(length, wire.SIZE - PAYLOAD_AT[BlockType.NAME]),
+            _at_most(length, name_room),
             rules={404: rules.STRING_TOO_LONG, 405: rules.CONTRADICTION},
         )
 
     if layout == "new":
+        inline_room = wire.SIZE - PAYLOAD_AT[BlockType.STRING_REFERENCE]
 
         class StringReference(Base, kind=BlockType.STRING_REFERENCE, word=8):
             next_extent: int = _next_extent(head)
             reference_count: int = wire.bits(head.second.low, 63, doc="uses of the string")
             total_length: int = wire.u32(doc="bytes of the string")
-            inline: bytes = wire.octets(
-                _held(total_length, wire.SIZE - PAYLOAD_AT[BlockType.STRING_REFERENCE]),
-                rules=CONTENTS,
-            )
+            inline: bytes = wire.octets(_at_most(total_length, inline_room), rules=CONTENTS)
 
     _value_blocks(Base, head)
     return Base
@@ -461,21 +467,15 @@ def _value_blocks(Base: Any, head: Head) -> None:  # noqa: N803 (a class)
         slots: tuple[int | float, ...] | None = wire.choice(
             entry_type,
             {
-                BlockType.INT_VALUE: wire.listed(
-                    wire.i64(), _held(count, wire.SIZE - SLOTS_AT >> 3), rules=CONTENTS
-                ),
-                BlockType.UINT_VALUE: wire.listed(
-                    wire.u64(), _held(count, wire.SIZE - SLOTS_AT >> 3), rules=CONTENTS
-                ),
-                BlockType.DOUBLE_VALUE: wire.listed(
-                    wire.f64(), _held(count, wire.SIZE - SLOTS_AT >> 3), rules=CONTENTS
-                ),
+                BlockType.INT_VALUE: _slots(wire.i64(), count),
+                BlockType.UINT_VALUE: _slots(wire.u64(), count),
+                BlockType.DOUBLE_VALUE: _slots(wire.f64(), count),
             },
             when=(entry_type >= BlockType.INT_VALUE) & (entry_type <= BlockType.DOUBLE_VALUE),
         )
         slot_indexes: tuple[int, ...] | None = wire.listed(
             wire.u32(),
-            _held(count, wire.SIZE - SLOTS_AT >> 2),
+            _at_most(count, wire.SIZE - SLOTS_AT >> 2),
             when=entry_type == BlockType.STRING_REFERENCE,
             rules=CONTENTS,
         )
@@ -517,6 +517,40 @@ def reserved_masks(cls: type[Any]) -> tuple[int, int]:
     return masks[0], masks[WORD]
 
 
+@attrs.frozen
+class FirstWord:
+    """Where fields are that blocks of all types have, in a layout."""
+
+    order: Place
+    type: Place
+
+    @property
+    def reserved(self) -> int:
+        """The bits between order and type, which are zero in a sound block."""
+        return (1 << self.type.shift) - 1 & ~self.order.mask
+
+
+FIRST_WORDS: Final[Mapping[str, FirstWord]] = {
+    layout: FirstWord(base.layout.place("order"), base.layout.place("_type"))
+    for layout, base in FAMILIES.items()
+}
+"""By layout, the fields of the first word."""
+LARGEST_ORDER: Final = FIRST_WORDS["new"].order.mask
+"""Of what readers accept."""
+GENERATION: Final = BLOCKS["new"][BlockType.HEADER].layout.place("generation")
+VMO_SIZE: Final = Place(SIZE_AT, 4, 0, (1 << 32) - 1)
+"""In a header of order 1 or more."""
+
+
+def unknown_word(layout: str) -> WordLayout:
+    """Return the first word of a block of an unknown type."""
+    head = HEADS[layout]
+    between = Bits("reserved", ORDER.high + 1, head.type.low - 1, reserved=True)
+    reserved = (between,) if layout == "new" else ()
+    rest = Bits("unknown", head.first.low, 63)
+    return WordLayout("block", SECTIONS[layout], (ORDER, *reserved, head.type, rest))
+
+
 def _bits(type: BlockType, name: str) -> Bits:
     """Return bits of blocks of a type that are the same in both layouts."""
     bits: Bits = BLOCKS["new"][type].layout.bits(name)
@@ -536,7 +570,9 @@ def is_legacy(head: bytes) -> bool:
     The first two bytes decide, not the version: a header of the new layout has its type in byte 1,
     one of version 0 in the upper half of byte 0. Anything else is read as new.
     """
-    return len(head) >= 2 and TYPE_V0.get(head[0]) == BlockType.HEADER and head[1] == 0
+    if len(head) < 2 or head[1]:
+        return False
+    return FIRST_WORDS["v0"].type.get(head, 0) == BlockType.HEADER
 
 
 def layout_of(head: bytes) -> str:
@@ -546,7 +582,9 @@ def layout_of(head: bytes) -> str:
 
 def version_of(head: bytes) -> int:
     """Return the version in a header, of which there are 4 bytes or more."""
-    return HEADS[layout_of(head)].version.get(int.from_bytes(head[:4], "little"))
+    header = BLOCKS[layout_of(head)][BlockType.HEADER]
+    version: int = header.layout.place("version").get(head, 0)
+    return version
 
 
 # --- What is not a block of a known type ----------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
@@ -50,15 +49,13 @@ def sniff(probe: Probe) -> Confidence:
 
     magic = probe.head[:8]
     if magic in {MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN}:
-        order: Literal["little", "big"] = "little" if magic == MAGIC_BYTES else "big"
         following = probe.head[8:16]
-        if len(following) < 8 or _frames(int.from_bytes(following, order)):
+        if len(following) < 8 or _frames(following, big_endian=magic != MAGIC_BYTES):
             return Confidence.CERTAIN
         return Confidence.LIKELY
     if not probe.has_suffix(SUFFIXES):
         return Confidence.NONE
-    first = int.from_bytes(magic, "little")
-    if not probe.size or (len(magic) == 8 and first and _frames(first, probe.size)):
+    if not probe.size or (len(magic) == 8 and any(magic) and _frames(magic, probe.size)):
         return Confidence.POSSIBLE
     return Confidence.NONE
 
@@ -82,26 +79,28 @@ def sniff_buffer(probe: Probe) -> Confidence:
     return Confidence.LIKELY if faults else Confidence.CERTAIN
 
 
-def _frames(word: int, available: int | None = None) -> bool:
-    """Return whether a word is padding or the header of a record that fits."""
-    from fx_trace.format import LARGE_SIZE, MINIMUM_WORDS, SIZE, TYPE, RecordType
+def _frames(header: bytes, available: int | None = None, *, big_endian: bool = False) -> bool:
+    """Return whether 8 bytes are padding or the header of a record that fits."""
+    from fx_trace.format import MINIMUM_WORDS, RecordType
+    from fx_trace.records import TYPE, claimed_bytes
 
-    if not word:
+    if not any(header):
         return True
-    kind = TYPE.get(word)
+    kind = TYPE.get(header, 0, big_endian)
     if kind not in MINIMUM_WORDS:
         return False
-    words = (LARGE_SIZE if kind == RecordType.LARGE else SIZE).get(word)
-    if words < MINIMUM_WORDS[RecordType(kind)]:
+    nbytes = claimed_bytes(header, big_endian=big_endian)
+    if nbytes < 8 * MINIMUM_WORDS[RecordType(kind)]:
         return False
-    return available is None or 8 * words <= available
+    return available is None or nbytes <= available
 
 
 def sniff_chrome(probe: Probe) -> Confidence:
     """Return CERTAIN for Chrome JSON, an object or an array."""
     from fx_trace.chrome.sniff import sniff
 
-    return sniff(probe) if probe.head.lstrip(CHROME_BEGINS)[:1] in {b"[", b"{"} else Confidence.NONE
+    first_letter = probe.head.lstrip(CHROME_BEGINS)[:1]
+    return sniff(probe) if first_letter in {b"[", b"{"} else Confidence.NONE
 
 
 def _chrome_rules() -> Catalogue:

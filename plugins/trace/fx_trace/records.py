@@ -63,6 +63,7 @@ from fxframework.kit.lossless import DamagedRecord
 from fxframework.model.clock import Clock
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Builder, RefusalError
+from fxframework.wire.families import Place
 from fxframework.wire.fields import Bits as BitsField
 from fxframework.wire.floats import Nan
 from fxframework.wire.records import references
@@ -132,8 +133,8 @@ class Argument(
     @property
     def bits(self) -> int | None:
         """The 64 bits of a double that is a NaN, where they are not the usual ones."""
-        given = isinstance(self.value, Nan) and self.value.bits != CANONICAL_NAN
-        return self.value.bits if given else None
+        has_bits = isinstance(self.value, Nan) and self.value.bits != CANONICAL_NAN
+        return self.value.bits if has_bits else None
 
     def put(self, b: Builder) -> None:
         """Write the argument. Raises RefusalError for a value that does not fit."""
@@ -213,11 +214,11 @@ class TraceRecord(wire.Record, shared=True):
         if refs != self.refs:
             changes["refs"] = refs
         arguments = getattr(self, "args", ())
-        valid = [valid_refs(each, tables) for each in arguments]
-        if any(refs != each.refs for refs, each in zip(valid, arguments, strict=True)):
+        new_refs = [valid_refs(argument, tables) for argument in arguments]
+        if any(refs != argument.refs for refs, argument in zip(new_refs, arguments, strict=True)):
             changes["args"] = tuple(map(attrs.evolve, arguments))
-            for refs, each in zip(valid, changes["args"], strict=True):
-                each.refs = refs
+            for refs, argument in zip(new_refs, changes["args"], strict=True):
+                argument.refs = refs
         return attrs.evolve(self, **changes) if changes else self
 
     def apply(self, tables: Any, find: Callable[..., None]) -> None:
@@ -474,6 +475,25 @@ class Blob(PlainRecord, kind=RecordType.BLOB, keys=("name",), section="BLOB reco
         rules.UNKNOWN_BLOB_TYPE, (blob_type < 1) | (blob_type > max(BlobType)), blob_type
     )
     payload: bytes = payload(_size)
+
+
+class Branch(wire.Part):
+    """A branch that a CPU took: from an address, to an address, with flags of the CPU."""
+
+    origin: int = wire.u64()
+    target: int = wire.u64()
+    info: int = wire.u64()
+
+
+class LastBranches(wire.Record):
+    """What a blob of the type LAST_BRANCH holds (LastBranchRecordBlob of cpuperf)."""
+
+    cpu: int = wire.u16()
+    _count = wire.u16()
+    _reserved = wire.u32()
+    event_time: int = wire.u64()
+    aspace: int = wire.u64()
+    branches: tuple[Branch, ...] = wire.listed(Branch, _count)
 
 
 class UserspaceObject(
@@ -762,11 +782,16 @@ class Damaged(DamagedRecord, TraceRecord):
 
 # --- The class of a header, and of JSON ----------------------------------------------------------
 
-TYPE = Unknown.layout.bits("type")
+FIRST_WORD = Place(0, WORD, 0, U64_MAX)
+"""The first word of a record."""
+TYPE = Unknown.layout.place("type")
+SIZE = Unknown.layout.place("_record_size")
+LARGE_SIZE = LargeBlob.layout.place("_record_size")
+"""The size of large records, in words; ``SIZE`` is that of all others."""
 _FAMILIES = (
     PlainRecord, MetadataRecord, SchedulingRecord, ProfilerRecord, LargeRecord,
 )  # fmt: skip
-MASKS = [TYPE.limit] * (TYPE.limit + 1)
+MASKS = [TYPE.mask] * (TYPE.mask + 1)
 """By type, the bits of a header that say of which kind a record is."""
 BY_HEADER: dict[int, type[TraceRecord]] = {}
 """The class for a header of which only record type and kind are left."""
@@ -788,11 +813,37 @@ for _family in (each.layout.family for each in _FAMILIES):
             BY_HEADER[header] = _cls
 
 
+METADATA_KIND = ProviderInfo.layout.place("kind")
+PROVIDER_ID = ProviderInfo.layout.place("id")
+
+
 def class_of(header: int) -> type[TraceRecord]:
     """Return the class for the record with this header word."""
-    number = TYPE.get(header)
+    number = TYPE.of(header)
     cls = BY_HEADER.get(header & MASKS[number])
     return BY_TYPE.get(number, Unknown) if cls is None else cls
+
+
+def claimed_bytes(data: bytes | memoryview, *, big_endian: bool = False) -> int:
+    """Return the size of the record at the beginning of some bytes, as its header says."""
+    is_large = TYPE.get(data, 0, big_endian) == RecordType.LARGE
+    size = LARGE_SIZE if is_large else SIZE
+    return WORD * size.get(data, 0, big_endian)
+
+
+def undefined_kind(header: int) -> str:
+    """Return the field, and its number, that makes a record one of UNKNOWN_KIND."""
+    cls: Any = class_of(header)
+    name = _UNDEFINED.get(cls, "kind")
+    if issubclass(cls, LargeRecord):
+        is_blob = cls.layout.place("large_type").of(header) == LargeType.BLOB
+        name = "blob_format" if is_blob else "large_type"
+    field, place = next(found for found in cls.layout.places().items() if found[0].name == name)
+    return f"{field.doc} {place.of(header)}"
+
+
+_UNDEFINED: Mapping[Any, str] = {Event: "event", ProviderEvent: "event", TraceInfo: "info_type"}
+"""Fields, which are not of the kind, whose numbers may be undefined."""
 
 
 def layout_of(given: Mapping[str, Any]) -> Any:
@@ -841,20 +892,19 @@ def _class_for(form: JsonFields, classes: list[type[TraceRecord]]) -> type[Trace
 
     Unknown kinds last.
     """
-    cls = next(cls for cls in classes if _asks_for(form, cls))
+    record_class = next(cls for cls in classes if _asks_for(form, cls))
     kind = form.given.get("kind")
-    if isinstance(kind, str) and not cls.constants and len(classes) > 1:
-        kinds = [str(each.constants["kind"]) for each in classes if each.constants]
-        raise refusal(
-            rules.NO_SUCH_NAME, f"{form.what}: no kind {kind!r}{did_you_mean(kind, kinds)}"
-        )
-    return cls
+    if isinstance(kind, str) and not record_class.constants and len(classes) > 1:
+        kinds = [str(cls.constants["kind"]) for cls in classes if cls.constants]
+        message = f"{form.what}: no kind {kind!r}{did_you_mean(kind, kinds)}"
+        raise refusal(rules.NO_SUCH_NAME, message)
+    return record_class
 
 
 def _asks_for(form: JsonFields, cls: type[TraceRecord]) -> bool:
     """Return whether the object has the constants of a class, by name or by number."""
-    for (key, shown), number in zip(cls.constants.items(), cls.layout.kind[1:], strict=False):
-        given = form.given.get(key)
-        if type(given) not in (str, int) or given not in (shown, number):
+    for (key, name), number in zip(cls.constants.items(), cls.layout.kind[1:], strict=False):
+        json_value = form.given.get(key)
+        if type(json_value) not in (str, int) or json_value not in (name, number):
             return False
     return True

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from fx_trace import format as wire
 from fxframework.io.words import U64_MAX, Bits, WordLayout
 
+from . import header_words
+
 Atom = int | bytes
 """A word, or a stream that is padded to whole words."""
 Record = list[Atom]
@@ -165,7 +167,7 @@ def provider_info(hand: Hand) -> Record:
     name = hand.draw(strings)
     return hand.record(
         wire.RecordType.METADATA,
-        wire.PROVIDER_INFO_WORD,
+        header_words.PROVIDER_INFO_WORD,
         hand.stream(name),
         metadata_type=wire.MetadataType.PROVIDER_INFO,
         provider_id=hand.draw(provider_ids),
@@ -176,7 +178,7 @@ def provider_info(hand: Hand) -> Record:
 def provider_section(hand: Hand) -> Record:
     return hand.record(
         wire.RecordType.METADATA,
-        wire.PROVIDER_SECTION_WORD,
+        header_words.PROVIDER_SECTION_WORD,
         [],
         metadata_type=wire.MetadataType.PROVIDER_SECTION,
         provider_id=hand.draw(provider_ids),
@@ -186,7 +188,7 @@ def provider_section(hand: Hand) -> Record:
 def provider_event(hand: Hand) -> Record:
     return hand.record(
         wire.RecordType.METADATA,
-        wire.PROVIDER_EVENT_WORD,
+        header_words.PROVIDER_EVENT_WORD,
         [],
         metadata_type=wire.MetadataType.PROVIDER_EVENT,
         provider_id=hand.draw(provider_ids),
@@ -197,7 +199,7 @@ def provider_event(hand: Hand) -> Record:
 def trace_info(hand: Hand) -> Record:
     return hand.record(
         wire.RecordType.METADATA,
-        wire.TRACE_INFO_WORD,
+        header_words.TRACE_INFO_WORD,
         [],
         metadata_type=wire.MetadataType.TRACE_INFO,
         trace_info_type=hand.draw(st.sampled_from([0, 0, 1, 15])) if hand.odd else 0,
@@ -209,7 +211,7 @@ def initialization(hand: Hand) -> Record:
     rate = hand.draw(st.sampled_from([1, 1000, wire.DEFAULT_TICKS_PER_SECOND, 0]))
     more = hand.draw(st.sampled_from([0, 0, 2, 1, 3] if hand.odd else [0, 2]))
     body: list[Atom] = [rate, *(hand.draw(words) for _ in range(more))]
-    return hand.record(wire.RecordType.INITIALIZATION, wire.INITIALIZATION, body)
+    return hand.record(wire.RecordType.INITIALIZATION, header_words.INITIALIZATION, body)
 
 
 def string(hand: Hand) -> Record:
@@ -217,7 +219,7 @@ def string(hand: Hand) -> Record:
     index = hand.draw(string_indexes)
     return hand.record(
         wire.RecordType.STRING,
-        wire.STRING,
+        header_words.STRING,
         hand.stream(data),
         string_index=0 if hand.oddly() else index,
         string_length=len(data),
@@ -228,7 +230,7 @@ def thread(hand: Hand) -> Record:
     index = hand.draw(thread_indexes)
     return hand.record(
         wire.RecordType.THREAD,
-        wire.THREAD,
+        header_words.THREAD,
         [hand.draw(koids), hand.draw(koids)],
         thread_index=0 if hand.oddly() else index,
     )
@@ -252,7 +254,7 @@ def event(hand: Hand) -> Record:
         body += hand.draw(st.lists(words, max_size=2))
     return hand.record(
         wire.RecordType.EVENT,
-        wire.EVENT,
+        header_words.EVENT,
         body,
         event_type=type,
         arg_count=count,
@@ -267,7 +269,7 @@ def blob(hand: Hand) -> Record:
     data = hand.draw(payloads)
     return hand.record(
         wire.RecordType.BLOB,
-        wire.BLOB,
+        header_words.BLOB,
         body + hand.stream(data),
         name=name,
         blob_size=len(data),
@@ -284,7 +286,7 @@ def userspace_object(hand: Hand) -> Record:
     count, arguments = hand.arguments()
     return hand.record(
         wire.RecordType.USERSPACE_OBJECT,
-        wire.USERSPACE_OBJECT,
+        header_words.USERSPACE_OBJECT,
         [hand.draw(words), *body, *inline, *arguments],
         exact=process,
         process=ref,
@@ -298,7 +300,7 @@ def kernel_object(hand: Hand) -> Record:
     count, arguments = hand.arguments()
     return hand.record(
         wire.RecordType.KERNEL_OBJECT,
-        wire.KERNEL_OBJECT,
+        header_words.KERNEL_OBJECT,
         [hand.draw(koids), *body, *arguments],
         object_type=hand.draw(st.sampled_from([1, 2, 19, 255])),
         name=name,
@@ -308,7 +310,11 @@ def kernel_object(hand: Hand) -> Record:
 
 def scheduling(hand: Hand) -> Record:
     type = hand.draw(st.sampled_from(sorted(wire.SchedulingType)))
-    layout = (wire.LEGACY_CONTEXT_SWITCH, wire.CONTEXT_SWITCH, wire.THREAD_WAKEUP)[type]
+    layout = (
+        header_words.LEGACY_CONTEXT_SWITCH,
+        header_words.CONTEXT_SWITCH,
+        header_words.THREAD_WAKEUP,
+    )[type]
     body: list[Atom] = [hand.draw(words)]
     fields = {"scheduling_type": int(type), "cpu": hand.bits(layout, "cpu")}
     if type == wire.SchedulingType.LEGACY_CONTEXT_SWITCH:
@@ -330,7 +336,7 @@ def log(hand: Hand) -> Record:
     message = hand.draw(strings)
     return hand.record(
         wire.RecordType.LOG,
-        wire.LOG,
+        header_words.LOG,
         [hand.draw(words), *body, *hand.stream(message)],
         message_length=len(message),
         thread=ref,
@@ -339,9 +345,11 @@ def log(hand: Hand) -> Record:
 
 def profiler(hand: Hand) -> Record:
     type = hand.draw(st.sampled_from(sorted(wire.ProfilerType)))
-    layout = (wire.PROFILER_MODULE_WORD, wire.PROFILER_MMAP_WORD, wire.PROFILER_BACKTRACE_WORD)[
-        type
-    ]
+    layout = (
+        header_words.PROFILER_MODULE_WORD,
+        header_words.PROFILER_MMAP_WORD,
+        header_words.PROFILER_BACKTRACE_WORD,
+    )[type]
     ref, inline = hand.thread()
     process = not ref and type != wire.ProfilerType.BACKTRACE and hand.draw(seldom)
     if process:
@@ -367,7 +375,7 @@ def profiler(hand: Hand) -> Record:
 def large(hand: Hand) -> Record:
     format = hand.draw(st.sampled_from(sorted(wire.LargeBlobFormat)))
     metadata = format == wire.LargeBlobFormat.METADATA
-    layout = wire.LARGE_BLOB_METADATA_FORMAT if metadata else wire.LARGE_BLOB_FORMAT
+    layout = header_words.LARGE_BLOB_METADATA_FORMAT if metadata else header_words.LARGE_BLOB_FORMAT
     fields: dict[str, int] = {}
     fields["category"], body = hand.string()
     fields["name"], inline = hand.string()
@@ -380,7 +388,11 @@ def large(hand: Hand) -> Record:
     body += [len(data), *hand.stream(data)]
     second = layout.pack(**fields) | hand.reserved(layout)
     return hand.record(
-        wire.RecordType.LARGE, wire.LARGE_BLOB, [second, *body], large_type=0, blob_format=format
+        wire.RecordType.LARGE,
+        header_words.LARGE_BLOB,
+        [second, *body],
+        large_type=0,
+        blob_format=format,
     )
 
 

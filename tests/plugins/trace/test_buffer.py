@@ -40,6 +40,7 @@ from fxframework.testing import ReaderContract, Sample, WriterContract
 from fxframework.testing.strategies import bit_flips, truncations
 
 from ...cases import cases
+from . import header_words
 from .framed import frames
 
 VMO = Path(__file__).parents[2] / "conformance" / "trace" / "vmo"
@@ -89,7 +90,7 @@ def codes(data: bytes) -> set[str]:
 
 def blob(number: int, words: int) -> bytes:
     """A record of so many words; every word of its payload looks like a record itself."""
-    header = wire.BLOB.pack(
+    header = header_words.BLOB.pack(
         record_type=5, record_size=words, blob_size=8 * (words - 1), blob_type=1
     )
     return struct.pack(f"<{words}Q", header, *[0x25 | number << 32] * (words - 1))
@@ -110,7 +111,9 @@ def event(ts: int, name: str = "tick") -> bytes:
 def large(nbytes: int) -> bytes:
     """A large record of so many bytes."""
     words = nbytes // 8
-    header = wire.LARGE_BLOB.pack(record_type=15, record_size=words, large_type=0, blob_format=1)
+    header = header_words.LARGE_BLOB.pack(
+        record_type=15, record_size=words, large_type=0, blob_format=1
+    )
     return struct.pack("<3Q", header, 0, nbytes - 24) + bytes(nbytes - 24)
 
 
@@ -664,7 +667,9 @@ def test_metadata_in_an_image_has_no_effect() -> None:
 
 
 def test_metadata_that_overruns_its_record_has_no_effect_either() -> None:
-    word = int.from_bytes(INFO[:8], "little") | wire.PROVIDER_INFO_WORD.pack(name_length=200)
+    word = int.from_bytes(INFO[:8], "little") | header_words.PROVIDER_INFO_WORD.pack(
+        name_length=200
+    )
     data = oneshot(event(1), word.to_bytes(8, "little") + INFO[8:], event(2))
     assert [r["record"] for r in shown(data)][2] == "damaged"
     assert codes(data) == {"FXT0202", "FXT0507"}

@@ -38,6 +38,7 @@ from fxframework.model.diagnostics import Diagnostics
 
 from ...cases import cases
 from ...truncations import sizes_of
+from . import header_words
 from .streams import any_bytes, damaged, fxt_records, fxt_streams, render
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "trace"
@@ -93,32 +94,32 @@ def record(type: int, layout: Any, *atoms: int | bytes, **fields: int) -> bytes:
 
 
 def string(index: int, text: bytes) -> bytes:
-    return record(STRING, wire.STRING, text, string_index=index, string_length=len(text))
+    return record(STRING, header_words.STRING, text, string_index=index, string_length=len(text))
 
 
 def thread(index: int, pid: int, tid: int) -> bytes:
-    return record(THREAD, wire.THREAD, pid, tid, thread_index=index)
+    return record(THREAD, header_words.THREAD, pid, tid, thread_index=index)
 
 
 def instant(*atoms: int | bytes, **fields: int) -> bytes:
     """An instant at tick 5 of process 1, thread 2; ``atoms`` follow the thread."""
-    return record(EVENT, wire.EVENT, 5, 1, 2, *atoms, **fields)
+    return record(EVENT, header_words.EVENT, 5, 1, 2, *atoms, **fields)
 
 
 def info(id: int, name: bytes = b"p") -> bytes:
     kind = wire.MetadataType.PROVIDER_INFO
     fields = {"metadata_type": kind, "provider_id": id, "name_length": len(name)}
-    return record(wire.RecordType.METADATA, wire.PROVIDER_INFO_WORD, name, **fields)
+    return record(wire.RecordType.METADATA, header_words.PROVIDER_INFO_WORD, name, **fields)
 
 
 def section(id: int) -> bytes:
     kind = wire.MetadataType.PROVIDER_SECTION
     fields = {"metadata_type": kind, "provider_id": id}
-    return record(wire.RecordType.METADATA, wire.PROVIDER_SECTION_WORD, **fields)
+    return record(wire.RecordType.METADATA, header_words.PROVIDER_SECTION_WORD, **fields)
 
 
 def init(rate: int, *more: int) -> bytes:
-    return record(wire.RecordType.INITIALIZATION, wire.INITIALIZATION, rate, *more)
+    return record(wire.RecordType.INITIALIZATION, header_words.INITIALIZATION, rate, *more)
 
 
 def argument(type: int, *atoms: int | bytes, **fields: int) -> bytes:
@@ -329,7 +330,7 @@ def test_references_show_values_and_indexes() -> None:
 
 
 def test_unregistered_references_show_markers() -> None:
-    (found,) = shown(record(EVENT, wire.EVENT, 5, thread=9, category=1, name=2))
+    (found,) = shown(record(EVENT, header_words.EVENT, 5, thread=9, category=1, name=2))
     assert (found["category"], found["name"], found["thread"]) == ("<str#1>", "<str#2>", "<thr#9>")
     assert found["refs"] == {"thread": 9, "category": 1, "name": 2}
 
@@ -415,23 +416,25 @@ def test_unknown_types_show_their_number_and_bytes() -> None:
 def test_a_process_may_be_inline_as_one_word_or_two() -> None:
     name = {"name": 0x8003}
     type = wire.RecordType.USERSPACE_OBJECT
-    one = record(type, wire.USERSPACE_OBJECT, 64, 77, b"obj", **name)
-    two = record(type, wire.USERSPACE_OBJECT, 64, 77, 78, b"obj", **name)
+    one = record(type, header_words.USERSPACE_OBJECT, 64, 77, b"obj", **name)
+    two = record(type, header_words.USERSPACE_OBJECT, 64, 77, 78, b"obj", **name)
     more = argument(wire.ArgType.INT64, 5, name=0)
     assert shown(one)[0]["process"] == 77
     assert "thread" not in shown(one)[0]
     assert holds({"process": 77, "thread": [77, 78], "name": "obj"}, shown(two)[0])
     for words in ((77,), (77, 78)):
-        data = record(type, wire.USERSPACE_OBJECT, 64, *words, b"obj", more, arg_count=1, **name)
+        data = record(
+            type, header_words.USERSPACE_OBJECT, 64, *words, b"obj", more, arg_count=1, **name
+        )
         (found,) = shown(data)
         assert "raw" not in found
         assert ("thread" in found) == (len(words) == 2)
         assert found["args"][0]["value"] == 5
     # Where neither fills the record, it is one word, as the document says.
-    assert "thread" not in shown(record(type, wire.USERSPACE_OBJECT, 64, 77, 78, 79))[0]
-    module = record(10, wire.PROFILER_MMAP_WORD, 1, 77, 78, 3, 4, 5, 6, profiler_type=1)
+    assert "thread" not in shown(record(type, header_words.USERSPACE_OBJECT, 64, 77, 78, 79))[0]
+    module = record(10, header_words.PROFILER_MMAP_WORD, 1, 77, 78, 3, 4, 5, 6, profiler_type=1)
     assert shown(module)[0]["thread"] == [77, 78]
-    indexed = record(type, wire.USERSPACE_OBJECT, 64, process=3)
+    indexed = record(type, header_words.USERSPACE_OBJECT, 64, process=3)
     assert holds({"process": 7, "refs": {"process": 3}}, shown(thread(3, 7, 8) + indexed)[1])
 
 
@@ -540,7 +543,7 @@ def test_an_edit_makes_raw_void() -> None:
     (found,) = shown(data)
     assert "raw" in found
     found["timestamp"] = 6
-    assert encode([found]) == record(EVENT, wire.EVENT, 6, 1, 2, 0)
+    assert encode([found]) == record(EVENT, header_words.EVENT, 6, 1, 2, 0)
 
 
 def test_an_index_counts_while_it_gives_what_is_shown() -> None:
@@ -556,7 +559,7 @@ def test_an_index_counts_while_it_gives_what_is_shown() -> None:
 
 
 def test_a_thread_goes_inline_when_its_index_is_gone() -> None:
-    event = record(EVENT, wire.EVENT, 5, thread=1)
+    event = record(EVENT, header_words.EVENT, 5, thread=1)
     objects = shown(thread(1, 1, 2) + event)
     assert encode(objects[1:]) == instant()
     objects[0]["tid"] = 3
@@ -564,7 +567,7 @@ def test_a_thread_goes_inline_when_its_index_is_gone() -> None:
 
 
 def test_a_marker_keeps_its_index_when_a_missing_record_is_put_in() -> None:
-    event = record(EVENT, wire.EVENT, 5, thread=1, name=1)
+    event = record(EVENT, header_words.EVENT, 5, thread=1, name=1)
     objects = [*shown(string(1, b"found") + thread(1, 1, 2)), *shown(event)]
     assert encode(objects) == string(1, b"found") + thread(1, 1, 2) + event
 
@@ -760,28 +763,45 @@ EXACT = [
     thread(2, 7, 8),
     instant(name=3),
     instant(1, name=3),
-    record(EVENT, wire.EVENT, 5, 1, 2, 9, event_type=wire.EventType.FLOW_END, name=3),
-    record(EVENT, wire.EVENT, 5, 6, event_type=wire.EventType.DURATION_COMPLETE, name=1, thread=1),
-    record(EVENT, wire.EVENT, 5, 3 | 2 << 4 | 1 << 16, 77, name=1, thread=1, arg_count=1),
-    info(3),
-    record(0, wire.PROVIDER_SECTION_WORD, metadata_type=2, provider_id=9),
-    record(0, wire.PROVIDER_EVENT_WORD, metadata_type=3, provider_id=9),
-    pack(wire.MAGIC_WORD),
-    record(1, wire.INITIALIZATION, 1000),
-    record(1, wire.INITIALIZATION, 1000, 5, 77),
-    record(5, wire.BLOB, b"12345", blob_size=5, blob_type=4),
-    record(6, wire.USERSPACE_OBJECT, 5, 6, 3 | 2 << 4, 77, arg_count=1),
-    record(6, wire.USERSPACE_OBJECT, 5, b"ab", process=1, name=0x8002),
-    record(7, wire.KERNEL_OBJECT, 5, b"ab", 0 | 1 << 4, object_type=1, name=0x8002, arg_count=1),
-    record(8, wire.LEGACY_CONTEXT_SWITCH, 5, 6, 7, incoming=1),
-    record(8, wire.CONTEXT_SWITCH, 5, 6, 7, scheduling_type=1, cpu=1),
-    record(8, wire.THREAD_WAKEUP, 5, 6, 0 | 1 << 4, scheduling_type=2, arg_count=1),
-    record(9, wire.LOG, 5, 6, 7, b"text", message_length=4),
+    record(EVENT, header_words.EVENT, 5, 1, 2, 9, event_type=wire.EventType.FLOW_END, name=3),
     record(
-        10, wire.PROFILER_MODULE_WORD, 5, b"a", b"b", thread=1, name_length=1, build_id_length=1
+        EVENT,
+        header_words.EVENT,
+        5,
+        6,
+        event_type=wire.EventType.DURATION_COMPLETE,
+        name=1,
+        thread=1,
     ),
-    record(10, wire.PROFILER_MMAP_WORD, 5, 6, 7, 8, 9, profiler_type=1),
-    record(10, wire.PROFILER_BACKTRACE_WORD, 5, 1, 2, 3, 4, profiler_type=2, frame_count=2),
+    record(EVENT, header_words.EVENT, 5, 3 | 2 << 4 | 1 << 16, 77, name=1, thread=1, arg_count=1),
+    info(3),
+    record(0, header_words.PROVIDER_SECTION_WORD, metadata_type=2, provider_id=9),
+    record(0, header_words.PROVIDER_EVENT_WORD, metadata_type=3, provider_id=9),
+    pack(wire.MAGIC_WORD),
+    record(1, header_words.INITIALIZATION, 1000),
+    record(1, header_words.INITIALIZATION, 1000, 5, 77),
+    record(5, header_words.BLOB, b"12345", blob_size=5, blob_type=4),
+    record(6, header_words.USERSPACE_OBJECT, 5, 6, 3 | 2 << 4, 77, arg_count=1),
+    record(6, header_words.USERSPACE_OBJECT, 5, b"ab", process=1, name=0x8002),
+    record(
+        7, header_words.KERNEL_OBJECT, 5, b"ab", 0 | 1 << 4, object_type=1, name=0x8002, arg_count=1
+    ),
+    record(8, header_words.LEGACY_CONTEXT_SWITCH, 5, 6, 7, incoming=1),
+    record(8, header_words.CONTEXT_SWITCH, 5, 6, 7, scheduling_type=1, cpu=1),
+    record(8, header_words.THREAD_WAKEUP, 5, 6, 0 | 1 << 4, scheduling_type=2, arg_count=1),
+    record(9, header_words.LOG, 5, 6, 7, b"text", message_length=4),
+    record(
+        10,
+        header_words.PROFILER_MODULE_WORD,
+        5,
+        b"a",
+        b"b",
+        thread=1,
+        name_length=1,
+        build_id_length=1,
+    ),
+    record(10, header_words.PROFILER_MMAP_WORD, 5, 6, 7, 8, 9, profiler_type=1),
+    record(10, header_words.PROFILER_BACKTRACE_WORD, 5, 1, 2, 3, 4, profiler_type=2, frame_count=2),
 ]
 
 
@@ -789,7 +809,9 @@ def test_two_bugs_are_both_found() -> None:
     """A writer that gives every second record a size that is too small has another bug, too."""
     broken = bytearray(instant(name=3))
     broken[0] = 4 | 1 << 4  # one word
-    odd = record(EVENT, wire.EVENT, 5, 1, 2, 9, 9, event_type=wire.EventType.FLOW_END, name=3)
+    odd = record(
+        EVENT, header_words.EVENT, 5, 1, 2, 9, 9, event_type=wire.EventType.FLOW_END, name=3
+    )
     pair = bytes(broken) + instant(name=3)
     data = pair * 4 + odd + pair * 2
     found = [code for code, *_ in findings(data)]
@@ -920,23 +942,25 @@ def test_records_over_the_limit() -> None:
         instant(0 | 1 << 4 | 0x8001 << 16, b"a", arg_count=1),
         instant(10 | 1 << 4 | 1 << 32, b"a", arg_count=1),
         instant(10 | 2 << 4 | 0xFFFFFFFF << 32, b"a", arg_count=1),
-        record(wire.RecordType.BLOB, wire.BLOB, b"four", blob_size=9),
-        record(wire.RecordType.LOG, wire.LOG, 1, 2, 3, message_length=1),
-        record(wire.RecordType.USERSPACE_OBJECT, wire.USERSPACE_OBJECT, 1),
-        record(wire.RecordType.KERNEL_OBJECT, wire.KERNEL_OBJECT, 1, name=0x8001),
-        record(wire.RecordType.SCHEDULING, wire.CONTEXT_SWITCH, 1, 2, scheduling_type=1),
-        record(wire.RecordType.SCHEDULING, wire.LEGACY_CONTEXT_SWITCH, 1, 2, 3, 4),
-        record(wire.RecordType.PROFILER, wire.PROFILER_MMAP_WORD, 1, 2, 3, 4, profiler_type=1),
+        record(wire.RecordType.BLOB, header_words.BLOB, b"four", blob_size=9),
+        record(wire.RecordType.LOG, header_words.LOG, 1, 2, 3, message_length=1),
+        record(wire.RecordType.USERSPACE_OBJECT, header_words.USERSPACE_OBJECT, 1),
+        record(wire.RecordType.KERNEL_OBJECT, header_words.KERNEL_OBJECT, 1, name=0x8001),
+        record(wire.RecordType.SCHEDULING, header_words.CONTEXT_SWITCH, 1, 2, scheduling_type=1),
+        record(wire.RecordType.SCHEDULING, header_words.LEGACY_CONTEXT_SWITCH, 1, 2, 3, 4),
+        record(
+            wire.RecordType.PROFILER, header_words.PROFILER_MMAP_WORD, 1, 2, 3, 4, profiler_type=1
+        ),
         record(
             wire.RecordType.PROFILER,
-            wire.PROFILER_BACKTRACE_WORD,
+            header_words.PROFILER_BACKTRACE_WORD,
             1,
             frame_count=9,
             profiler_type=2,
         ),
-        record(15, wire.LARGE_BLOB),
-        record(15, wire.LARGE_BLOB, 0, (1 << 64) - 1, 5),
-        record(15, wire.LARGE_BLOB, 0, 9, b"eight...", blob_format=1),
+        record(15, header_words.LARGE_BLOB),
+        record(15, header_words.LARGE_BLOB, 0, (1 << 64) - 1, 5),
+        record(15, header_words.LARGE_BLOB, 0, 9, b"eight...", blob_format=1),
         info(1, b"ninebytes")[:8] + pack(0),
     ],
 )
@@ -968,7 +992,7 @@ LONG = 0x8000 | 5
         (["FXT0101"], pack(3 | 3 << 4 | 1 << 16 | 1 << 24, 1, 2)),
         (["FXT0101"], instant(1 << 63 | 1 << 4, 1 << 62 | 1 << 4, arg_count=2)),
         (["FXT0101"], instant(9 | 1 << 4 | 6 << 32, arg_count=1)),
-        (["FXT0101"], record(15, wire.LARGE_BLOB, 1 << 40, 0, blob_format=1)),
+        (["FXT0101"], record(15, header_words.LARGE_BLOB, 1 << 40, 0, blob_format=1)),
         (["FXT0102"], instant(b"a------!", b"b------!", category=0x8001, name=0x8001)),
         (["FXT0102"], instant(10 | 2 << 4 | 1 << 32, b"a------!", arg_count=1)),
         (["FXT0103"], instant(0, 7, 8)),
@@ -979,19 +1003,22 @@ LONG = 0x8000 | 5
             pack(2 | 3 << 4 | 1 << 16 | 1 << 48 | 1 << 32, b"a------!", 5),
         ),
         (["FXT0104"] * 3, instant(argument(6, value=4, name=5), arg_count=1, name=6)),
-        (["FXT0105", "FXT0105"], record(8, wire.LEGACY_CONTEXT_SWITCH, 1, outgoing=1, incoming=2)),
+        (
+            ["FXT0105", "FXT0105"],
+            record(8, header_words.LEGACY_CONTEXT_SWITCH, 1, outgoing=1, incoming=2),
+        ),
         (
             ["FXT0106"] * 2,
             string(1, b"a")
             + thread(1, 1, 2)
             + info(4)
-            + record(4, wire.EVENT, 1, thread=1, name=1),
+            + record(4, header_words.EVENT, 1, thread=1, name=1),
         ),
         (["FXT0107"], string(1, b"\xff") + instant(name=1) + instant(name=1)),
         (["FXT0107"] * 2, instant(b"\xff", b"\xfe", category=0x8001, name=0x8001)),
-        (["FXT0107"], record(9, wire.LOG, 1, 2, 3, b"\xff", message_length=1)),
+        (["FXT0107"], record(9, header_words.LOG, 1, 2, 3, b"\xff", message_length=1)),
         (["FXT0107"], info(4, b"\xff")),
-        (["FXT0108"], record(7, wire.KERNEL_OBJECT, 1, b"\xff", name=0x8001)),
+        (["FXT0108"], record(7, header_words.KERNEL_OBJECT, 1, b"\xff", name=0x8001)),
         (["FXT0109"], string(0, b"a")),
         (["FXT0109"], thread(0, 1, 2)),
         (["FXT0110"], instant(11 | 1 << 4, arg_count=1)),
@@ -1002,21 +1029,27 @@ LONG = 0x8000 | 5
         (["FXT0111"], pack(10 | 2 << 4 | 9 << 16, 5)),
         (["FXT0111"], pack(15 | 2 << 4 | 9 << 36, 5)),
         (["FXT0111"], pack(15 | 2 << 4 | 9 << 40, 5)),
-        (["FXT0112"], record(6, wire.USERSPACE_OBJECT, 1, 2, 3)),
-        (["FXT0103"], record(6, wire.USERSPACE_OBJECT, 1, 2, 3, 4)),
-        (["FXT0113"], record(10, wire.PROFILER_MMAP_WORD, 1, 2, 3, 4, 5, profiler_type=1)),
-        ([], record(10, wire.PROFILER_MMAP_WORD, 1, 2, 3, 4, 5, 6, profiler_type=1)),
-        (["FXT0113"], record(10, wire.PROFILER_MODULE_WORD, 1, 2, b"a", name_length=1)),
+        (["FXT0112"], record(6, header_words.USERSPACE_OBJECT, 1, 2, 3)),
+        (["FXT0103"], record(6, header_words.USERSPACE_OBJECT, 1, 2, 3, 4)),
+        (["FXT0113"], record(10, header_words.PROFILER_MMAP_WORD, 1, 2, 3, 4, 5, profiler_type=1)),
+        ([], record(10, header_words.PROFILER_MMAP_WORD, 1, 2, 3, 4, 5, 6, profiler_type=1)),
+        (["FXT0113"], record(10, header_words.PROFILER_MODULE_WORD, 1, 2, b"a", name_length=1)),
         (["FXT0114"], instant(1 | 3 << 4, 5, 6, arg_count=1)),
         (["FXT0115"], instant(3)),
         (["FXT0117"], pack(wire.MAGIC_WORD ^ 1 << 30)),
-        ([], record(8, wire.CONTEXT_SWITCH, 1, 2, 3, scheduling_type=1, outgoing_state=1)),
-        (["FXT0118"], record(8, wire.CONTEXT_SWITCH, 1, 2, 3, scheduling_type=1, outgoing_state=6)),
-        (["FXT0118"], record(8, wire.LEGACY_CONTEXT_SWITCH, 1, 2, 3, 4, 5, outgoing_state=1)),
-        ([], record(8, wire.LEGACY_CONTEXT_SWITCH, 1, 2, 3, 4, 5, outgoing_state=5)),
-        ([], record(5, wire.BLOB, blob_type=1)),
-        (["FXT0119"], record(5, wire.BLOB, blob_type=0)),
-        (["FXT0119"], record(5, wire.BLOB, blob_type=4)),
+        ([], record(8, header_words.CONTEXT_SWITCH, 1, 2, 3, scheduling_type=1, outgoing_state=1)),
+        (
+            ["FXT0118"],
+            record(8, header_words.CONTEXT_SWITCH, 1, 2, 3, scheduling_type=1, outgoing_state=6),
+        ),
+        (
+            ["FXT0118"],
+            record(8, header_words.LEGACY_CONTEXT_SWITCH, 1, 2, 3, 4, 5, outgoing_state=1),
+        ),
+        ([], record(8, header_words.LEGACY_CONTEXT_SWITCH, 1, 2, 3, 4, 5, outgoing_state=5)),
+        ([], record(5, header_words.BLOB, blob_type=1)),
+        (["FXT0119"], record(5, header_words.BLOB, blob_type=0)),
+        (["FXT0119"], record(5, header_words.BLOB, blob_type=4)),
         (["FXT0203"], init(0)),
         (["FXT0204"], init(5, 6, 7)),
         (["FXT0205"], info(4) + info(4)),
@@ -1245,7 +1278,7 @@ def test_explain_reads_big_endian() -> None:
 
 def test_explain_lists_the_words_around_the_byte() -> None:
     payload = bytes(range(256)) * 8
-    data = record(wire.RecordType.BLOB, wire.BLOB, payload, blob_size=len(payload))
+    data = record(wire.RecordType.BLOB, header_words.BLOB, payload, blob_size=len(payload))
     for offset in (0, 8, 1000, len(data) - 1):
         views = explain(Source.open(data), offset)
         assert len(views) <= SHOWN_WORDS + 10

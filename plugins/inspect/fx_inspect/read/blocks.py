@@ -24,6 +24,7 @@ from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD, to_i64
 from fxframework.wire.cursor import SIZE
+from fxframework.wire.families import Place
 from fxframework.wire.findings import FIELDS
 from fxframework.wire.floats import Float
 from fxframework.wire.framing import frames_of_records
@@ -35,7 +36,8 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 FOLLOWING: Final = 32
 """Blocks that follow one another where reading goes on after damage; fewer at the end."""
-LARGEST_UNITS: Final = 1 << wire.ORDER.limit
+MAGIC_NUMBER: Final = Place(WORD // 2, WORD // 2, 0, (1 << 32) - 1)
+LARGEST_UNITS: Final = 1 << wire.LARGEST_ORDER
 """Units of the largest block that a header can claim: only one nearer to the end is cut off."""
 ROOM: Final = 1 << 16
 LEAST_ROOM: Final = 1 << 12
@@ -50,7 +52,7 @@ SEARCHED: Final = 1 << 16
 """Units that are searched together for the end of zeros."""
 ORDERS: Final = np.zeros(LARGEST_UNITS + 1, np.uint8)
 """The order of a block by its size in units."""
-ORDERS[1 << np.arange(wire.ORDER.limit + 1)] = np.arange(wire.ORDER.limit + 1)
+ORDERS[1 << np.arange(wire.LARGEST_ORDER + 1)] = np.arange(wire.LARGEST_ORDER + 1)
 
 
 class Noted:
@@ -168,7 +170,7 @@ class Run:
         rows = np.flatnonzero(self.types == type)
         starts = wire.UNIT * self.units[rows]
         orders = self.orders[rows].astype(np.int64)
-        sizes = wire.UNIT << orders
+        sizes = wire.UNIT * (1 << orders)
         reading = Reading(blocks.numbers, {}, mirrored=False)
         reading.without = blocks.without[type]
         layout = blocks.classes[type].layout
@@ -244,9 +246,8 @@ class Run:
         def note(rule: Rule, value: int) -> None:
             self.noted.add(rule, 0, value, 0)
 
-        magic = bytes(data[WORD // 2 : WORD])
-        if magic != wire.MAGIC:
-            note(rules.OTHER_MAGIC, int.from_bytes(magic, "little"))
+        if header.magic.encode(errors="surrogateescape") != wire.MAGIC:
+            note(rules.OTHER_MAGIC, MAGIC_NUMBER.get(data[:WORD].tobytes(), 0))
         if header.version > self.blocks.max_version:
             note(rules.UNKNOWN_VERSION, header.version)
         elif header.version == 0 and self.blocks.max_version > 0:
@@ -406,7 +407,7 @@ class Blocks:
         """Return the unit behind the units of zeros from a unit on."""
         while unit < self.units:
             stop = min(unit + SEARCHED, self.units)
-            words = self.data[wire.UNIT * unit : wire.UNIT * stop].view("<i8")
+            words = self.data[wire.UNIT * unit : wire.UNIT * stop].view(np.int64)
             is_used = words != 0
             first_word = int(is_used.argmax())
             if is_used[first_word]:
@@ -442,15 +443,15 @@ class Blocks:
         end = places.size
         word_places = wire.UNIT * (unit + places)
         words = self.numbers.integers(word_places, WORD, big=False)
-        orders = wire.ORDER.get(words)
-        kinds = wire.HEADS[self.layout].type.get(words)
+        first_word = wire.FIRST_WORDS[self.layout]
+        orders = first_word.order.of(words)
+        kinds = first_word.type.of(words)
         sizes = 1 << orders
         is_known_kind = kinds < len(self.classes)
         is_of_known_type = is_known_kind & (orders <= wire.MAX_ORDER)
         is_cut = sizes > end - places
         fits = is_of_known_type & ~is_cut
-        if self.layout != "v0":
-            fits &= wire.RESERVED_BITS.get(words) == 0
+        fits &= words & first_word.reserved == 0
         followed_places = _next_of(_followed(fits, sizes, words != 0))
         fitting_places = _next_of(fits)
         resume_places = np.where(followed_places < end, followed_places, fitting_places)[1:]

@@ -6,7 +6,6 @@ Blocks are explained by their declarations in `format.py`; `decoder.py` finds th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from fx_inspect import format as wire
 from fx_inspect.read.blocks import Blocks
@@ -15,7 +14,7 @@ from fx_inspect.read.records import STATE, Block, Damaged, InspectRecord, Unknow
 from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, Bits, FieldView, WordLayout
+from fxframework.io.words import WORD, FieldView
 from fxframework.kit.explain import Explainer, check_offset
 
 __all__ = ["explain"]
@@ -48,17 +47,9 @@ class _Explainer(Explainer):
             yield from views
         elif isinstance(record, Unknown):
             section = wire.SECTIONS[layout]
-            yield from _unknown(layout, section).explain(self.number(start), start)
+            yield from wire.unknown_word(layout).explain(self.number(start), start)
             yield from self.stretch(start + WORD, end, "unknown", section)
         elif isinstance(record, Damaged):
             yield from self.damaged(start, end, RULES[record.code])
         else:
             yield from self.stretch(start, end, "padding", DOCS, "zero bytes")
-
-
-def _unknown(layout: str, section: str) -> WordLayout:
-    """Return the first word of a block of an unknown type."""
-    head = wire.HEADS[layout]
-    reserved = (wire.RESERVED_BITS,) if layout == "new" else ()
-    rest: Any = Bits("unknown", head.first.low, 63)
-    return WordLayout("block", section, (wire.ORDER, *reserved, head.type, rest))

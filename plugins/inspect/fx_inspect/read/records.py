@@ -16,7 +16,6 @@ from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.format import Block, BlockType
 from fxframework.errors import did_you_mean, refusal
-from fxframework.io.words import WORD
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
 from fxframework.wire.state import State
@@ -81,7 +80,7 @@ class Unknown(RawOnly, LosslessRecord):
         form.used.add("index")
         return {
             "type": form.within("type", 0, 255),
-            "order": form.within("order", 0, wire.ORDER.limit),
+            "order": form.within("order", 0, wire.LARGEST_ORDER),
         }
 
 
@@ -143,9 +142,9 @@ def block_of(data: memoryview, layout: str, *, index: int = 0) -> Block | Unknow
     It keeps the bytes if its fields do not encode to them, or if it is larger than the reference
     writes.
     """
-    word = int.from_bytes(data[:WORD], "little")
-    order = wire.ORDER.get(word)
-    type = wire.HEADS[layout].type.get(word)
+    first_word = wire.FIRST_WORDS[layout]
+    order = first_word.order.get(data, 0)
+    type = first_word.type.get(data, 0)
     offset = index * wire.UNIT
     cls = wire.BLOCKS[layout].get(type)
     if cls is None:

@@ -18,6 +18,7 @@ from fx_inspect.read.values import Values
 from fx_inspect.read.vmo import Vmo
 from fxframework.errors import LimitError
 from fxframework.io import arena
+from fxframework.io.words import WORD
 from fxframework.model.strings import StringPool, TextColumn, read_only
 
 __all__ = ["TreeRows", "paths"]
@@ -300,9 +301,10 @@ class TreeRows:
             skipped = bounds[arrays] - starts[arrays]
             begins = offsets_of(units[arrays])
             begins += wire.SLOTS_AT + nbytes * skipped
-            lengths = nbytes * counts[arrays]
-            slot_bytes = TextColumn.gather(self.vmo.data, begins, lengths)
-            bits = slot_bytes.data.view(f"<i{nbytes}")
+            # Those of 8 bytes are taken as they are, of 4 bytes as indexes.
+            bits = self.vmo.numbers.listed(
+                begins, counts[arrays], nbytes, big=False, signed=nbytes == WORD
+            )
             if bits.size == stop - start:
                 return slice(None), bits
             return np.repeat(types == type, counts), bits
@@ -321,7 +323,7 @@ class TreeRows:
             if tables.STRING_ARRAY not in self._seen:
                 return np.broadcast_to(np.int32(-1), stop - start)
             slots_of_type, targets = of_type(tables.STRING_ARRAY)
-            codes_of_slots = self.vmo.slot_codes.take(targets.view("<u4"), mode="clip")
+            codes_of_slots = self.vmo.slot_codes.take(targets, mode="clip")
             if targets.size == stop - start:
                 return codes_of_slots
             column = np.full(stop - start, -1, np.int32)

@@ -15,14 +15,15 @@ import attrs
 
 from fx_inspect import rules
 from fx_inspect.format import (
+    FIRST_WORDS,
     FROZEN_GENERATION,
+    GENERATION,
     GENERATION_AT,
     HEADER_BYTES,
     HEADER_BYTES_SIZE,
     MAGIC,
     MAX_VERSION,
     MAX_VMO,
-    ORDER,
     SIZE_AT,
     SWAPPED_MAGIC,
     VMO_SIZE,
@@ -176,7 +177,7 @@ class Snapshot:
     @classmethod
     def _of_bytes(cls, data: bytes) -> Snapshot:
         _check_header(data[:HEADER_BYTES], None)
-        generation = _generation(data)
+        generation = GENERATION.get(data, 0)
         if generation % 2:
             raise _failed(
                 rules.NO_CONSISTENT_SNAPSHOT, "the VMO was being changed when it was copied", None
@@ -209,7 +210,7 @@ class Snapshot:
                 message = f"the header says {size} bytes, of a memory of {memory.size}"
                 raise _failed(rules.MEMORY_TOO_SMALL, message, path, offset=SIZE_AT)
             data = memory.read(0, size)
-            same = generation == memory.load_u64(GENERATION_AT) == _generation(data)
+            same = generation == memory.load_u64(GENERATION_AT) == GENERATION.get(data, 0)
             if isinstance(memory, MappedFile) and memory.refresh() != mapped:
                 continue
             if same or generation == FROZEN_GENERATION:
@@ -218,15 +219,11 @@ class Snapshot:
         raise _failed(rules.NO_CONSISTENT_SNAPSHOT, message, path)
 
 
-def _generation(data: bytes) -> int:
-    return int.from_bytes(data[GENERATION_AT : GENERATION_AT + WORD], "little")
-
-
 def _size(head: bytes, nbytes: int) -> int:
     """Return the number of bytes to copy of a memory of ``nbytes``."""
     size = nbytes
-    if not is_legacy(head) and ORDER.get(head[0]) == 1:
-        size = VMO_SIZE.get(int.from_bytes(head[SIZE_AT : SIZE_AT + WORD], "little"))
+    if not is_legacy(head) and FIRST_WORDS["new"].order.get(head, 0) == 1:
+        size = VMO_SIZE.get(head, 0)
         if size < HEADER_BYTES_SIZE:
             return 0
     return min(size, MAX_VMO)

@@ -19,7 +19,6 @@ from fx_inspect.read.blocks import Gathered, Noted, Run
 from fx_inspect.read.chains import bounds_of, end_of_part
 from fx_inspect.read.texts import IS_TEXT, Texts
 from fxframework.errors import Rule
-from fxframework.model.strings import TextColumn
 from fxframework.wire.many import FileNumbers
 
 __all__ = ["GatheredValues", "Places", "Values"]
@@ -388,10 +387,9 @@ class Values:
             stop = end_of_part(slot_bounds, start, ROWS)
             arrays = rows[start:stop]
             begins = wire.UNIT * self.units[arrays].astype(np.int64) + wire.SLOTS_AT
-            lengths = INDEX_BYTES * counts[start:stop]
-            slot_bytes = TextColumn.gather(self._numbers.data, begins, lengths)
+            targets = self._numbers.listed(begins, counts[start:stop], INDEX_BYTES, big=False)
             first_slots = slot_bounds[start:stop] - slot_bounds[start]
-            yield arrays, slot_bytes.data.view("<u4"), first_slots
+            yield arrays, targets, first_slots
             start = stop
 
     # --- Links ------------------------------------------------------------------------------------

@@ -329,7 +329,7 @@ class Vmo:
         Zeros that may or may not be blocks count as free.
         """
         tally = self.tally[: wire.NEW_TYPES]
-        sizes = wire.UNIT << np.arange(16)
+        sizes = wire.UNIT * (1 << np.arange(16))
         free = tally[BlockType.FREE]
         free_bytes = int((free * sizes).sum())
         total_bytes = int((tally * sizes).sum())

@@ -48,7 +48,7 @@ class RecordEncoder(Encoder):
 def _has_its_bytes(block: Block) -> bool:
     """Return whether the raw bytes of a block decode to its fields."""
     data = bytes(block.raw or b"")
-    if not wire.UNIT <= len(data) == wire.ORDER_SIZE(data[0] & wire.ORDER.limit):
+    if not wire.UNIT <= len(data) == wire.ORDER_SIZE(wire.FIRST_WORDS["new"].order.get(data, 0)):
         return False
     found = block_of(memoryview(data), block.dialect)
     found.raw = block.raw  # what counts is the fields

@@ -7,7 +7,6 @@ stays the same.
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,12 +57,12 @@ from fxframework.model.table import Table
 __all__ = ["salvage"]
 
 NOT_UTF8 = "not valid UTF-8; U+FFFD replaces the invalid bytes"
-NUMBERS: Mapping[int, tuple[type[NumberArray[Any]], str]] = {
-    INT_ARRAY: (IntArray, "q"),
-    UINT_ARRAY: (UintArray, "Q"),
-    DOUBLE_ARRAY: (DoubleArray, "d"),
+NUMBERS: Mapping[int, type[NumberArray[Any]]] = {
+    INT_ARRAY: IntArray,
+    UINT_ARRAY: UintArray,
+    DOUBLE_ARRAY: DoubleArray,
 }
-"""Classes of arrays, and how ``struct`` names their slots."""
+"""Classes of arrays by their kind."""
 DISPOSITIONS = {"child": 0, "inline": 1}
 
 
@@ -218,10 +217,10 @@ def _maker(texts: _Texts, node: Node, kind: int, value: Any) -> Callable[[str], 
 
         def make(name: str) -> Any:
             # Created directly, because the parameters may be invalid for the histogram classes.
-            cls, code = NUMBERS[kind]
+            cls = NUMBERS[kind]
             checked_slots(slots, MOST_NUMBERS)
             array = cls(node._state, node, len(slots), format)  # noqa: SLF001
-            array._fill(name, struct.pack(f"<{len(slots)}{code}", *slots))
+            array._make(name, slots)
             return array
 
         return make

@@ -20,22 +20,14 @@ from numpy.typing import NDArray
 from fx_log.format import UNKNOWN_COMPONENT
 from fx_log.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.kernels.parts import COPIED
-from fxframework.kernels.sorting import joined_ranges
-from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import decoded
 from fxframework.kit.memo import Memo
 from fxframework.kit.omitted import omitted_values
 from fxframework.kit.row_texts import (
-    BLOB,
     BOOL,
     DOUBLE,
-    INT64,
     NULL,
     STRING,
-    UINT64,
-    Numbered,
-    column_of,
 )
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
@@ -46,23 +38,18 @@ from fxframework.model.table import Table
 __all__ = [
     "NO_OFFSET",
     "Batch",
-    "ColumnBatch",
     "Forms",
     "Head",
     "Messages",
-    "TagNumbers",
     "Texts",
     "leaf",
     "left_out",
-    "message_texts",
     "nothing_to_write",
     "process_names",
     "rust_double",
     "shown_values",
     "utc_offset",
-    "value_kinds",
     "walk",
-    "walk_columns",
     "wall_moments",
     "wall_seconds",
 ]
@@ -84,8 +71,6 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 SIGNED: Final = frozenset({3, 1})
 UNSIGNED: Final = frozenset({4, 2, 7, 8})
 """Integer types, including those of the trace format (`ARG_TYPES` of the standard tables)."""
-FIRST_PRINTABLE: Final = 0x20
-LAST_PRINTABLE: Final = 0x7E
 
 
 def bytes_by_code(pool: StringPool) -> Memo[int, bytes]:
@@ -180,11 +165,8 @@ class Head(NamedTuple):
     def of(cls, key: tuple[Any, ...]) -> Head:
         """Return the head of a key, with None for numbers that are not given (0 in the key)."""
         head = cls._make(key)
-        absent: dict[str, Any] = {
-            name: None
-            for name, bit in (("pid", GIVEN_PID), ("tid", GIVEN_TID), ("line", GIVEN_LINE))
-            if not head.given & bit
-        }
+        bits = {"pid": GIVEN_PID, "tid": GIVEN_TID, "line": GIVEN_LINE}
+        absent: dict[str, Any] = {name: None for name, bit in bits.items() if not head.given & bit}
         return head._replace(**absent)
 
     @property
@@ -228,8 +210,52 @@ def walk(
     Values that no exporter can write are counted in ``dropped``: columns of other plugins, and ids
     of unnamed components.
     """
-    for batch in walk_columns(capture, dropped):
-        yield batch.rows(render)
+    args = ChildColumns(capture, "args", ("name", "type", "int", "uint", "float", "str"))
+    tags: Tags = _JoinedTags(capture.strings)
+    if "log_tags" in capture.schemas:
+        tags = _TagRows(capture)
+    for logs in _logs_with_children(capture, args, tags, dropped):
+        yield Batch(
+            ts=logs.array("ts"),
+            heads=heads_of(logs, tags),
+            messages=Messages.of(_text(logs, "message")),
+            args=args.rendered(logs, render),
+            dropped=logs.array("dropped").tolist(),
+            rolled_out=own_column(logs, "log_rolled_out").tolist(),
+            verbosity=own_column(logs, "log_verbosity").tolist(),
+        )
+
+
+def heads_of(logs: Table, tags: Tags) -> list[tuple[Any, ...]]:
+    """Return the fields of the ``Head`` of each log."""
+    columns = [
+        logs.array("severity"),
+        logs.array("severity_name"),
+        given_bits(logs),
+        logs.array("pid"),
+        logs.array("tid"),
+        logs.array("line"),
+        logs.array("file"),
+        logs.array("component"),
+        own_column(logs, "log_url", -1),
+    ]
+    lists = [column.tolist() for column in columns]
+    return list(zip(*lists, tags.of(logs), strict=True))
+
+
+def own_column(logs: Table, name: str, absent: int = 0) -> NDArray[Any]:
+    """Return a column of this plugin, or ``absent`` for `logs` of other formats."""
+    return logs.array(name) if name in logs else np.full(len(logs), absent)
+
+
+def given_bits(logs: Table) -> NDArray[np.uint8]:
+    """Return the bits of `log_given` for each log, derived from the values if needed."""
+    if "log_given" in logs:
+        return np.asarray(logs.array("log_given"), np.uint8)
+    bits = np.full(len(logs), GIVEN_MESSAGE, np.uint8)
+    for name, bit in (("pid", GIVEN_PID), ("tid", GIVEN_TID), ("line", GIVEN_LINE)):
+        bits[logs.array(name) != 0] |= bit
+    return bits
 
 
 def _logs_with_children(
@@ -242,73 +268,10 @@ def _logs_with_children(
         start = 0
         while start < len(batch):
             row = int(rows[start])
-            stop = int(np.searchsorted(rows, min(args.complete(row), tags.complete(row))))
+            complete = min(args.complete(row), tags.complete(row))
+            stop = int(np.searchsorted(rows, complete))
             yield batch.select(slice(start, stop))
             start = stop
-
-
-@attrs.frozen
-class ColumnBatch:
-    """Some logs with their tags and arguments, as columns."""
-
-    logs: Table
-    tags: Tags
-    args: ChildColumns
-
-    def given(self) -> NDArray[np.uint8]:
-        """Return the bits of `log_given` for each log, derived from the values if needed."""
-        logs = self.logs
-        if "log_given" in logs:
-            return np.asarray(logs.array("log_given"), np.uint8)
-        given_bits = np.full(len(logs), GIVEN_MESSAGE, np.uint8)
-        for name, bit in (("pid", GIVEN_PID), ("tid", GIVEN_TID), ("line", GIVEN_LINE)):
-            given_bits[logs.array(name) != 0] |= bit
-        return given_bits
-
-    def column(self, name: str, absent: int = 0) -> NDArray[Any]:
-        """Return a column of this plugin, or ``absent`` for `logs` of other formats."""
-        logs = self.logs
-        return logs.array(name) if name in logs else np.full(len(logs), absent)
-
-    def rows(self, render: Callable[[Table], Sequence[V]]) -> Batch[V]:
-        """Return the logs as rows, with arguments rendered by ``render``."""
-        logs = self.logs
-        return Batch(
-            ts=logs.array("ts"),
-            heads=self.heads(),
-            messages=Messages.of(_text(logs, "message")),
-            args=self.args.rendered(logs, render),
-            dropped=logs.array("dropped").tolist(),
-            rolled_out=self.column("log_rolled_out").tolist(),
-            verbosity=self.column("log_verbosity").tolist(),
-        )
-
-    def heads(self) -> list[tuple[Any, ...]]:
-        """Return the fields of the ``Head`` of each log."""
-        logs = self.logs
-        columns = [
-            logs.array("severity"),
-            logs.array("severity_name"),
-            self.given(),
-            logs.array("pid"),
-            logs.array("tid"),
-            logs.array("line"),
-            logs.array("file"),
-            logs.array("component"),
-            self.column("log_url", -1),
-        ]
-        lists = [column.tolist() for column in columns]
-        return list(zip(*lists, self.tags.of(logs), strict=True))
-
-
-def walk_columns(capture: Capture, dropped: Counter[str]) -> Iterator[ColumnBatch]:
-    """Yield the logs of a capture as ``walk`` does, but as columns."""
-    args = ChildColumns(capture, "args", ("name", "type", "int", "uint", "float", "str"))
-    tags: Tags = _JoinedTags(capture.strings)
-    if "log_tags" in capture.schemas:
-        tags = _TagRows(capture)
-    for logs in _logs_with_children(capture, args, tags, dropped):
-        yield ColumnBatch(logs, tags, args)
 
 
 class ChildColumns:
@@ -339,12 +302,10 @@ class ChildColumns:
                 is_of_logs = batch.array("table") == TABLE_CODES["logs"]
                 if not is_of_logs.all():
                     batch = batch.select(is_of_logs)
-            first = int(np.searchsorted(self._parents, row))
-            self._parents = np.concatenate((self._parents[first:], batch.array("parent")))
-            self.columns = {
-                name: np.concatenate((column[first:], batch.array(name)))
-                for name, column in self.columns.items()
-            }
+            first_child = int(np.searchsorted(self._parents, row))
+            self._parents = np.append(self._parents[first_child:], batch.array("parent"))
+            for name, column in self.columns.items():
+                self.columns[name] = np.append(column[first_child:], batch.array(name))
         return int(self._parents[-1]) if self._more else ENDLESS
 
     def bounds(self, logs: Table) -> tuple[I64, I64]:
@@ -353,22 +314,15 @@ class ChildColumns:
         starts = np.searchsorted(self._parents, rows, "left").astype(np.int64)
         return starts, np.searchsorted(self._parents, rows, "right").astype(np.int64)
 
-    def of_rows(self, logs: Table) -> tuple[I64, dict[str, NDArray[Any]]]:
-        """Return for each row the number of its children, and the columns of all."""
-        starts, stops = self.bounds(logs)
-        counts = stops - starts
-        children: slice | I64 = slice(int(starts[0]), int(stops[-1]))
-        if (starts[1:] != stops[:-1]).any():  # there are children of other rows
-            children = joined_ranges(starts, counts)
-        return counts, {name: column[children] for name, column in self.columns.items()}
-
     def rendered(self, logs: Table, render: Callable[[Table], Sequence[V]]) -> list[tuple[V, ...]]:
         """Return for each row what ``render`` makes of its children."""
         starts, stops = self.bounds(logs)
-        first = int(starts[0])
-        columns = {name: column[first : stops[-1]] for name, column in self.columns.items()}
-        values = tuple(render(Table.of(self._schema, self._pool, **columns)))
-        bounds = zip((starts - first).tolist(), (stops - first).tolist(), strict=True)
+        first_child = int(starts[0])
+        children = slice(first_child, stops[-1])
+        columns = {name: column[children] for name, column in self.columns.items()}
+        table = Table.of(self._schema, self._pool, **columns)
+        values = tuple(render(table))
+        bounds = zip((starts - first_child).tolist(), (stops - first_child).tolist(), strict=True)
         return [values[start:stop] for start, stop in bounds]
 
 
@@ -381,21 +335,11 @@ class _TagRows(ChildColumns):
 
     def of(self, logs: Table) -> list[tuple[bytes, ...]]:
         """Return the tags of each row."""
-        return self.rendered(
-            logs, lambda tags: [self._names[code] for code in tags.array("name").tolist()]
-        )
 
-    def numbers(self, logs: Table, number: TagNumbers) -> tuple[I64, NDArray[np.integer]]:
-        """Return for each row the number of its tags, and the numbers of all."""
-        counts, columns = self.of_rows(logs)
-        return counts, number.of_codes(columns["name"])[1]
+        def names_of(tags: Table) -> list[bytes]:
+            return [self._names[code] for code in tags.array("name").tolist()]
 
-
-_IS_NUMBER: Final = np.isin(np.arange(256), [*SIGNED, *UNSIGNED])
-_KINDS: Final = np.full(256, BLOB)
-_KINDS[[NULL, DOUBLE, STRING, BOOL]] = NULL, DOUBLE, STRING, BOOL
-_KINDS[list(SIGNED)] = INT64
-_KINDS[list(UNSIGNED)] = UINT64
+        return self.rendered(logs, names_of)
 
 
 def _text(table: Table, name: str) -> TextColumn:
@@ -421,28 +365,8 @@ class _JoinedTags:
         """Return the tags of each row."""
         return [self._tags[code] for code in logs.array("tags").tolist()]
 
-    def numbers(self, logs: Table, number: TagNumbers) -> tuple[I64, NDArray[np.integer]]:
-        """Return for each row the number of its tags, and the numbers of all."""
-        tags_of_rows = self.of(logs)
-        numbers = [number.of_tag(tag) for tags in tags_of_rows for tag in tags]
-        return np.array([len(tags) for tags in tags_of_rows]), np.array(numbers, np.int64)
-
 
 Tags = _TagRows | _JoinedTags
-
-
-class TagNumbers:
-    """The texts of tags in templates, which ``show`` renders."""
-
-    def __init__(self, templates: Templates, pool: StringPool, show: Mapping[bytes, str]) -> None:
-        self._templates = templates
-        self._show = show
-        names = bytes_by_code(pool)
-        self.of_codes = Numbered(templates, lambda code: show[names[code]])
-
-    def of_tag(self, tag: bytes) -> int:
-        """Return the number of a tag's text."""
-        return int(self._templates.text(self._show[tag].encode()))
 
 
 # --- Arguments -----------------------------------------------------------------------------------
@@ -487,27 +411,6 @@ def shown_values(args: Table, forms: Forms[V]) -> list[V]:
     return rendered
 
 
-def value_kinds(args: Mapping[str, NDArray[Any]]) -> NDArray[np.integer]:
-    """Return the form of each argument: its type, or that of a blob for what logs do not have."""
-    types = args["type"]
-    return np.where(_IS_NUMBER[types] & (args["str"] >= 0), BLOB, _KINDS[types])
-
-
-def message_texts(
-    templates: Templates, logs: Table, show: Callable[[str], str], texts: Texts
-) -> Cell:
-    """Return the part of a template for messages; ``show`` renders those not in printable ASCII."""
-    column = _text(logs, "message")
-    data, bounds = compact(column)
-    numbers = templates.column(data, bounds)
-    odd_bytes = np.flatnonzero((data < FIRST_PRINTABLE) | (data > LAST_PRINTABLE))
-    if odd_bytes.size:
-        rows = np.unique(np.searchsorted(bounds, odd_bytes, "right") - 1)
-        messages = map(texts.decoded, map(column.bytes_of, rows.tolist()))
-        numbers[rows] = column_of(templates, [show(message).encode() for message in messages])
-    return COPIED, numbers
-
-
 def rust_double(value: float) -> str:
     """Return a double as ffx prints it: the shortest exact digits, without an exponent."""
     text = repr(value)
@@ -545,7 +448,8 @@ def wall_moments(ts: I64, offset: int) -> tuple[NDArray[Any], I64]:
     if min(edges) < NS_MIN or max(edges) > NS_MAX:
         moments = ts.astype(object)  # of exact integers
     moments = moments + offset
-    return moments // NS_PER_SECOND, (moments % NS_PER_SECOND // 1_000_000).astype(np.int64)
+    milliseconds = moments % NS_PER_SECOND // 1_000_000
+    return moments // NS_PER_SECOND, milliseconds.astype(np.int64)
 
 
 def wall_seconds(tz: str) -> Callable[[int], str]:

@@ -8,19 +8,21 @@ from typing import Any
 import attrs
 
 from fx_trace import rules
-from fx_trace.format import ARG_SIZE, DEFAULT_PROVIDER
+from fx_trace.format import DEFAULT_PROVIDER
 from fx_trace.indexed import Koids, string_marker, thread_marker
+from fx_trace.records import Argument
 from fxframework.errors import Rule
 from fxframework.io.words import U64_MAX, WORD, FieldView
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Found
-from fxframework.wire.cursor import SIZE, Cursor, order_of
+from fxframework.wire.cursor import SIZE, Cursor
 from fxframework.wire.rules import NOT_UTF8
 from fxframework.wire.state import State
 
 # What a provider has that registered nothing: a file may name a great many of those.
 NO_STRINGS: dict[int, str] = {}
 NO_THREADS: dict[int, tuple[int, int]] = {}
+ARGUMENT_WORDS = Argument.layout.place("_size")
 _NANOSECONDS = Clock()
 
 
@@ -194,4 +196,4 @@ class TraceCursor(Cursor):
         """Return the bytes that the header of an argument says; 0 if there is none."""
         if at >= self.limit:
             return 0
-        return ARG_SIZE.get(int.from_bytes(self.data[at : at + WORD], order_of(self.big))) * WORD
+        return ARGUMENT_WORDS.get(self.data, at, self.big) * WORD

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.indexed import holds
 from fx_trace.read.cursor import Tables, TraceCursor
 from fx_trace.read.frames import LEAST, SPECIAL, TraceFile, TraceFrames
 from fx_trace.records import (
+    FIRST_WORD,
+    TYPE,
     Argument,
     Damaged,
     Padding,
@@ -20,9 +21,11 @@ from fx_trace.records import (
     ThreadRecord,
     TraceRecord,
     Unknown,
+    claimed_bytes,
     class_of,
     from_json,
     layout_of,
+    undefined_kind,
 )
 from fxframework.errors import Rule, WriteRefusedError
 from fxframework.io.limits import Limits
@@ -30,7 +33,7 @@ from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX, WORD, view_of
 from fxframework.kit.lossless import Encoder, padding_of
 from fxframework.model.diagnostics import Diagnostics, Found
-from fxframework.wire.cursor import ShortError, order_of
+from fxframework.wire.cursor import ShortError
 from fxframework.wire.framing import BAD_SIZE
 from fxframework.wire.packing import Packer
 
@@ -63,7 +66,8 @@ class RecordReader:
             needed_words = (problem.needed - begin + WORD - 1) // WORD
             detail = rules.overrun_detail(needed_words, (end - begin) // WORD)
             rule = rules.CONTENTS_OVERRUN
-            return Damaged.at(begin, view[begin:end], rule.code), [Found(rule, begin, detail)]
+            damage = Damaged.at(begin, view[begin:end], rule.code)
+            return damage, [Found(rule, begin, detail)]
         values["refs"] = cursor.refs or None
         record: TraceRecord = cls.layout.made(values, begin, end - begin)
         findings = cursor.found()
@@ -72,7 +76,8 @@ class RecordReader:
         elif record.opaque:
             findings = [Found(rules.UNKNOWN_KIND, begin)]
         elif cursor.at < end and not record.open_ended:
-            findings.append(Found(rules.WORDS_LEFT_OVER, begin, (end - cursor.at) // WORD))
+            words_left = (end - cursor.at) // WORD
+            findings.append(Found(rules.WORDS_LEFT_OVER, begin, words_left))
         # Where fields may not say all bytes, the record is written, to see whether they do.
         if cursor.differs or cursor.at < end or record.opaque or not cls.layout.is_exact:
             data = view[begin:end].tobytes()
@@ -130,7 +135,8 @@ class Records:
         if fault == rules.UNKNOWN_RECORD:
             return self.sound(begin, end)
         if fault == rules.ZERO_WORDS:
-            return Padding.at(begin, end - begin), [Found(rules.ZERO_WORDS, begin, value)]
+            finding = Found(rules.ZERO_WORDS, begin, value)
+            return Padding.at(begin, end - begin), [finding]
         rule = rules.RULES.numbered(fault)
         damage = Damaged.at(begin, self.file.view[begin:end], rule.code)
         return damage, [Found(rule, begin, value)]
@@ -216,7 +222,7 @@ def _with_kind(found: Found, header: int) -> Found:
     """Return a finding, if it is about an undefined kind with the field that has it."""
     if found.rule is not rules.UNKNOWN_KIND:
         return found
-    return found._replace(value=wire.undefined_kind(header))
+    return found._replace(value=undefined_kind(header))
 
 
 class RecordEncoder(Encoder):
@@ -273,17 +279,14 @@ class RecordEncoder(Encoder):
         """
         if not is_one_record(data, big_endian=self._core.big_endian):
             return None
-        order = order_of(self._core.big_endian)
-        header = int.from_bytes(data[:WORD], order)
+        header = FIRST_WORD.get(data, 0, self._core.big_endian)
         return self._core.read(memoryview(data), 0, len(data), header)[0]
 
 
 def is_one_record(data: bytes, *, big_endian: bool) -> bool:
     """Return whether bytes are one record by its header, of a sound size."""
-    header = int.from_bytes(data[:WORD], order_of(big_endian))
-    kind = wire.TYPE.get(header)
-    size = wire.LARGE_SIZE if kind == wire.RecordType.LARGE else wire.SIZE
-    return header != 0 and WORD * size.get(header) == len(data) >= LEAST.get(kind, WORD)
+    least = LEAST.get(TYPE.get(data, 0, big_endian), WORD)
+    return any(data[:WORD]) and claimed_bytes(data, big_endian=big_endian) == len(data) >= least
 
 
 def _unheard(rule: Rule, value: object = None) -> None:

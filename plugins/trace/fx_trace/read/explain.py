@@ -16,8 +16,6 @@ from fx_trace import rules
 from fx_trace.format import (
     ARG,
     ARG_LAYOUTS,
-    ARG_TYPE,
-    FORMAT_WORDS,
     INLINE_STRING,
     STRING_FIELD_BYTES,
     is_big_endian,
@@ -25,7 +23,7 @@ from fx_trace.format import (
 from fx_trace.indexed import STRING_REFERENCE, THREAD_REFERENCE
 from fx_trace.read.cursor import Tables, TraceCursor
 from fx_trace.read.frames import SPECIAL, TraceFile, TraceFrames
-from fx_trace.records import Argument, class_of
+from fx_trace.records import FIRST_WORD, Argument, LargeBlob, LargeBlobWithMetadata, class_of
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -38,6 +36,15 @@ from fxframework.wire.spans import Span
 from fxframework.wire.state import State
 
 __all__ = ["explain", "explain_buffer"]
+
+FORMAT_WORDS = {
+    LargeBlobWithMetadata: LargeBlobWithMetadata.layout.header(
+        "In-band large BLOB record with metadata", 1
+    ),
+    LargeBlob: LargeBlob.layout.header("In-band large BLOB record without metadata", 1),
+}
+"""The second words of headers."""
+ARGUMENT_TYPE = Argument.layout.place("type")
 
 
 def explain(source: Source, offset: int) -> list[FieldView]:
@@ -95,7 +102,8 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
         BufferHeader.unpack(view_of(source.data), 0, place.end, State(), views)
         return views
     if place.kind == RECORDS:
-        file = TraceFile(source, limits=Limits(), stretches=[(place.start, place.end, True)])
+        stretch = (place.start, place.end, True)
+        file = TraceFile(source, limits=Limits(), stretches=[stretch])
         return list(explainer.views(stretch_at(file, offset)))
     rule = place.rule
     if place.kind == PADDING:
@@ -115,7 +123,7 @@ class _Cursor(TraceCursor):
         if self.word_at > self.start:
             layout = FORMAT_WORDS[self.layout.cls]
         elif self.layout.cls is Argument:
-            layout = ARG_LAYOUTS.get(ARG_TYPE.get(self.word), ARG)  # type: ignore[call-overload]
+            layout = ARG_LAYOUTS.get(ARGUMENT_TYPE.of(self.word), ARG)
             self.section = layout.section
         docs = {field.name: field.doc for field in layout.fields}
         for view in layout.explain(self.word, self.word_at):
@@ -144,7 +152,7 @@ class _Cursor(TraceCursor):
         elif isinstance(field, Span):
             meaning = None
         else:
-            word = int.from_bytes(self.data[at:end], order_of(self.big))
+            word = FIRST_WORD.get(self.data, at, self.big)
             # The cursor says "5" of a number, "5 thread" of one that has a name, and a name alone.
             number, _, shown = str(meaning).partition(" ")
             if not shown and float(number) != word and number != str(word):

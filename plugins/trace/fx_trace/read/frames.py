@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fx_trace import records as r
 from fx_trace import rules
-from fx_trace.format import KIND_DAMAGED, LARGE_SIZE, MAGIC, MAGIC_WORD, MINIMUM_WORDS, SIZE
+from fx_trace.format import KIND_DAMAGED, MAGIC, MAGIC_WORD, MINIMUM_WORDS
 from fx_trace.indexed import STRINGS, THREADS
 from fx_trace.kinds import MAX_STRING_INDEX, MAX_THREAD_INDEX, STRING_REF_BITS, RecordType
 from fx_trace.read.cursor import Tables, TraceCursor
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from fxframework.wire.framing import Resumption
     from fxframework.wire.records import Layout
 
-__all__ = ["SPECIAL", "TraceFile", "TraceFrames", "fields_of", "sizes_end", "trace_format"]
+__all__ = [
+    "SPECIAL", "TraceFile", "TraceFrames", "fields_of", "sizes_end", "trace_format", "words_of",
+]  # fmt: skip
 
 I64 = NDArray[np.int64]
 AT_ONCE = 1 << 13
@@ -85,6 +87,13 @@ def resumption(*, big: bool) -> Resumption:
     classes = [cls for cls in r.BY_HEADER.values() if not issubclass(cls, r.LargeRecord)]
     likely_of_class = {cls: LIKELY.get(cls, {}) for cls in classes}
     return resumption_by_contents(contents_of(likely_of_class, big=big))
+
+
+def words_of(headers: I64) -> I64:
+    """Return the sizes of records in words, as their headers say."""
+    is_large = r.TYPE.of(headers) == RecordType.LARGE
+    words: I64 = np.where(is_large, r.LARGE_SIZE.of(headers), r.SIZE.of(headers))
+    return words
 
 
 def sizes_end(data: NDArray[np.uint8], begin: int, end: int) -> int:
@@ -134,7 +143,7 @@ class TraceFormat:
         """By record type: mask and value of headers of each class, and its number; others last."""
         kinds: list[list[tuple[int, int, int]]] = [[] for _ in r.MASKS]
         for header, cls in r.BY_HEADER.items():
-            record_type = r.TYPE.get(header)
+            record_type = r.TYPE.of(header)
             mask = wrapped(r.MASKS[record_type])
             kinds[record_type].append((mask, wrapped(header), self.classes.index(cls)))
         for record_type, cls in r.BY_TYPE.items():
@@ -146,16 +155,16 @@ class TraceFormat:
         """By record type, the number of the only class that it has; else that of unknown ones."""
         numbers = np.full(len(self.kinds), self.classes.index(r.Unknown), np.int32)
         for kind, classes in enumerate(self.kinds):
-            if r.MASKS[kind] == r.TYPE.limit and classes:
+            if r.MASKS[kind] == r.TYPE.mask and classes:
                 numbers[kind] = classes[0][2]
         return numbers
 
     def entries_of(self, headers: I64) -> NDArray[np.int32]:
         """Return the numbers of the classes of headers."""
-        kinds = headers & r.TYPE.limit
-        entries = self.by_type.take(kinds)
+        kinds = r.TYPE.of(headers)
+        entries: NDArray[np.int32] = self.by_type.take(kinds)
         for kind in np.flatnonzero(np.bincount(kinds)).tolist():
-            if r.MASKS[kind] == r.TYPE.limit:
+            if r.MASKS[kind] == r.TYPE.mask:
                 continue
             rows = np.flatnonzero(kinds == kind)
             for mask, value, number in self.kinds[kind]:
@@ -352,20 +361,21 @@ class TraceFrames(ListedFrames):
     def faults_of(self, rows: I64, entries: NDArray[np.int32]) -> tuple[I64, I64]:
         """Return why stretches are not records of known types, and what findings show of them."""
         headers = self.file.words.take(self.begin[rows] // WORD)
-        types = r.TYPE.get(headers)
-        words_said = np.where(types == RecordType.LARGE, LARGE_SIZE.get(headers), SIZE.get(headers))
+        words_said = words_of(headers)
         passes_end = WORD * words_said > self.framing.total - self.begin[rows]
         # Of several that hold, the first one is that of the stretch.
         reasons = (
             (rules.ZERO_WORDS, entries == PADDING, (self.end - self.begin)[rows] // WORD),
-            (rules.UNKNOWN_RECORD, entries == UNKNOWN, types),
+            (rules.UNKNOWN_RECORD, entries == UNKNOWN, r.TYPE.of(headers)),
             (rules.CONTENTS_OVERRUN, entries == HIDING, np.zeros_like(headers)),
             (rules.PAST_THE_END, passes_end, words_said),
             (rules.SIZE_ZERO, words_said == 0, words_said),
         )
         is_reason = [condition for _, condition, _ in reasons]
-        fault = np.select(is_reason, [int(rule) for rule, _, _ in reasons], int(rules.TOO_SHORT))
-        value = np.select(is_reason, [shown for _, _, shown in reasons], words_said)
+        numbers = [int(rule) for rule, _, _ in reasons]
+        fault = np.select(is_reason, numbers, int(rules.TOO_SHORT))
+        shown_values = [shown for _, _, shown in reasons]
+        value = np.select(is_reason, shown_values, words_said)
         return fault, value
 
     def entries_of(self, begin: I64, fault: I64) -> NDArray[np.int32]:
@@ -375,5 +385,5 @@ class TraceFrames(ListedFrames):
         faulty = np.flatnonzero(fault)
         entries[faulty[fault[faulty] != rules.UNKNOWN_RECORD]] = BAD_SIZE
         if self.file.apart:
-            entries[r.TYPE.get(headers) == RecordType.METADATA] = BAD_SIZE
+            entries[r.TYPE.of(headers) == RecordType.METADATA] = BAD_SIZE
         return entries

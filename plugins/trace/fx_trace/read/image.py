@@ -30,6 +30,8 @@ from fx_trace.read.decoder import RecordReader
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.frames import TraceFile
 from fx_trace.records import (
+    FIRST_WORD,
+    SIZE,
     Damaged,
     Padding,
     ProviderEvent,
@@ -51,9 +53,13 @@ COUNTED_AS = {PADDING: wire.KIND_PADDING, DAMAGED: wire.KIND_DAMAGED, HEADER: -1
 """The numbers of the kinds as which stretches count that have no records; -1 for none."""
 
 
+MORE_THAN_AN_IMAGE = 1 << 40
+"""A number of bytes that no image has."""
+
+
 def metadata_apart(view: memoryview, start: int, end: int) -> TraceRecord:
     """Return a metadata record, which in an image says nothing about others."""
-    header = int.from_bytes(view[start : start + WORD], "little")
+    header = FIRST_WORD.get(view, start)
     record, _ = RecordReader(big_endian=False).read(view, start, end, header)
     if isinstance(record, Damaged):
         record.code = rules.METADATA_IN_BUFFER.code
@@ -72,8 +78,10 @@ class ReadingOrder:
     def __init__(self, image: Image, source: Source) -> None:
         self.image = image
         self.stretches = image.stretches
-        self.offsets = np.array([stretch.start for stretch in self.stretches], np.int64)
-        sizes = np.array([stretch.end - stretch.start for stretch in self.stretches], np.int64)
+        starts = [stretch.start for stretch in self.stretches]
+        ends = [stretch.end for stretch in self.stretches]
+        self.offsets = np.array(starts, np.int64)
+        sizes = np.array(ends, np.int64) - self.offsets
         ends_of_words = np.cumsum(-(-sizes // WORD) * WORD)
         self.places = np.append(0, ends_of_words)[: sizes.size]
         self.ends = self.places + sizes
@@ -98,7 +106,8 @@ class ReadingOrder:
     def offset_of(self, places: I64) -> I64:
         """Return the offsets of some places."""
         stretch = self.number_at(places)
-        offsets: I64 = places - self.places[stretch] + self.offsets[stretch]
+        bytes_into_stretch = places - self.places[stretch]
+        offsets: I64 = self.offsets[stretch] + bytes_into_stretch
         return offsets
 
     def counted_as(self, place: int) -> int:
@@ -155,11 +164,12 @@ class BufferCapture(TraceCapture):
 
     def read_order(self, offsets: I64) -> I64:
         """For offsets in the image, numbers that are in the order of reading, same shape."""
-        starts = np.array([stretch.start for stretch in self.image.stretches], np.int64)
+        stretch_starts = [stretch.start for stretch in self.image.stretches]
+        starts = np.array(stretch_starts, np.int64)
         by_offset = np.argsort(starts)
         stretch = by_offset[np.searchsorted(starts[by_offset], offsets, side="right") - 1]
-        # No image has 2^40 bytes: the number of the stretch counts before the offset.
-        reading_order: I64 = (stretch << 40) + offsets
+        # The number of the stretch counts before the offset.
+        reading_order: I64 = stretch * MORE_THAN_AN_IMAGE + offsets
         return reading_order
 
     # --- Records ---
@@ -245,7 +255,7 @@ class BufferCapture(TraceCapture):
             first_word = stretch.start // WORD
             for metadata_word in self._metadata_words[stretch.start].tolist():
                 yield first_word, metadata_word
-                first_word = metadata_word + wire.SIZE.get(int(self.words[metadata_word]))
+                first_word = metadata_word + SIZE.of(int(self.words[metadata_word]))
             yield first_word, stretch.end // WORD
 
     def _report(self, passed: TracePass) -> None:

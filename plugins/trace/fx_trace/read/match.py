@@ -54,8 +54,8 @@ BLOCK: Final = 1 << 17
 """Rows that are looked at together."""
 NO_NAME: Final = 0
 """The code of a text that an event does not have."""
-CODE_BITS: Final = 32
-CODE_MASK: Final = (1 << CODE_BITS) - 1
+PAIRED: Final = 1 << 32
+"""The factor of the first of two numbers that are one: the second is less."""
 
 
 class Events:
@@ -276,7 +276,8 @@ class Match:
         counts = np.bincount(kind, minlength=KINDS)
         if counts[E.ASYNC_BEGIN : E.FLOW_END + 1].any():
             self._add_ids(events)
-        self.unclosed += int(counts[E.DURATION_BEGIN] + counts[E.ASYNC_BEGIN])
+        begin_count = counts[E.DURATION_BEGIN] + counts[E.ASYNC_BEGIN]
+        self.unclosed += int(begin_count)
         findings: list[FoundAt] = []
         steps_back: list[int] = []
         for has_kind, take_kinds in (
@@ -349,8 +350,8 @@ class Match:
         if has_names:
             # Both codes as one number: nearly always, those of an end are those of its begin.
             texts[:, 0] = events["category"]
-            texts <<= CODE_BITS
-            texts[:, 0] |= events["name"]
+            texts *= PAIRED
+            texts[:, 0] += events["name"]
             if self._by_name:
                 names = self._names_to_match(events["name"], what == END)
         finish = known_ends(events["finish"]) if has_spans else None
@@ -425,21 +426,21 @@ class Match:
         is_known = np.ones(differing.size, np.bool_)
         values = np.full(differing.size, -1)
         # Categories first: where both differ, the names are reported.
-        for shift, what in ((CODE_BITS, wire.OF_CATEGORIES), (0, 0)):
-            codes = texts >> shift & CODE_MASK
-            begin_codes = begin_texts >> shift & CODE_MASK
+        pairs = zip(np.divmod(texts, PAIRED), np.divmod(begin_texts, PAIRED), strict=True)
+        for what, (codes, begin_codes) in zip((wire.OF_CATEGORIES, 0), pairs, strict=True):
             is_other = (codes != begin_codes) & (codes != NO_NAME)
             if self.unnamed.size:
-                is_known = ~np.isin(codes, self.unnamed) & ~np.isin(begin_codes, self.unnamed)
+                is_unnamed = np.isin(codes, self.unnamed) | np.isin(begin_codes, self.unnamed)
+                is_known = ~is_unnamed
             reported = np.flatnonzero(is_other & is_known)
-            values[reported] = what | codes[reported] << wire.END_CODE_BITS | begin_codes[reported]
+            values[reported] = what + codes[reported] * wire.END_CODE + begin_codes[reported]
         is_reported = values >= 0
         return found_at(events, rules.ENDS_BY_ANOTHER_NAME, ends[is_reported], values[is_reported])
 
 
 def other_text_detail(value: int, strings: StringPool) -> str:
     """Return what a finding says about an end with another text than its begin, by its value."""
-    end_code, begin_code = divmod(value % wire.OF_CATEGORIES, 1 << wire.END_CODE_BITS)
+    end_code, begin_code = divmod(value % wire.OF_CATEGORIES, wire.END_CODE)
     is_category = value >= wire.OF_CATEGORIES
     return rules.another_name_detail(strings[end_code], strings[begin_code], is_category)
 
@@ -467,10 +468,11 @@ def longest_first(order: I64, times: I64, columns: Mapping[str, NDArray[Any]]) -
     # One number for a moment on a thread: neither fills 31 bits.
     begins = begins_of_runs(gathered(times, places))
     group: I64 = np.cumsum(begins, dtype=np.int64)
-    group <<= CODE_BITS
-    group |= gathered(columns["thread"], events)
+    group *= PAIRED
+    group += gathered(columns["thread"], events)
     ends = gathered(columns["finish"], events)
-    is_longer = (group[1:] == group[:-1]) & (ends[1:] > ends[:-1])
+    is_same_group = group[1:] == group[:-1]
+    is_longer = is_same_group & (ends[1:] > ends[:-1])
     if not is_longer.any() and bool((group[1:] >= group[:-1]).all()):
         return
     # Of a greater end the complement is less, however great it is.

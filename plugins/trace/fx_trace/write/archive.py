@@ -10,10 +10,12 @@ import os
 import reprlib
 import threading
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from fx_trace import format as wire
+from fx_trace import records as r
 from fx_trace import rules
 from fx_trace.format import RecordType
 from fx_trace.records import (
@@ -26,6 +28,8 @@ from fx_trace.records import (
 from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError, refusal
 from fxframework.io.sink import Sink
+from fxframework.io.words import U64_MAX, WORD
+from fxframework.wire.families import Place
 
 __all__ = ["Archive", "FlightRecorder", "Section"]
 
@@ -256,31 +260,31 @@ class _Nowhere:
         raise AssertionError(data)
 
 
+PROCESS = Place(2 * WORD, WORD, 0, U64_MAX)
+SLOT_OF_RECORD: Mapping[int, tuple[Place, ...]] = {
+    RecordType.INITIALIZATION: (),
+    RecordType.STRING: (r.StringRecord.layout.place("index"),),
+    RecordType.THREAD: (r.ThreadRecord.layout.place("index"),),
+    RecordType.KERNEL_OBJECT: (
+        r.KernelObject.layout.place("koid"), r.KernelObject.layout.place("object_type"),
+    ),
+    # Its process is inline.
+    RecordType.USERSPACE_OBJECT: (r.UserspaceObject.layout.place("pointer"), PROCESS),
+}  # fmt: skip
+"""By record type, the numbers that tell what a later record replaces."""
+
+
 class _State:
     """The effect of a provider's dropped records on the kept ones: the last record of each slot."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[int, int, int], bytes] = {}
+        self._last: dict[tuple[int, ...], bytes] = {}
 
     def apply(self, record: bytes, *, big_endian: bool) -> None:
-        order = "big" if big_endian else "little"
-        header = int.from_bytes(record[:8], order)  # type: ignore[arg-type]
-        kind = wire.TYPE.get(header)
-        if kind == RecordType.INITIALIZATION:
-            key = (kind, 0, 0)
-        elif kind == RecordType.STRING:
-            key = (kind, wire.STRING.unpack(header)["string_index"], 0)
-        elif kind == RecordType.THREAD:
-            key = (kind, wire.THREAD.unpack(header)["thread_index"], 0)
-        elif kind == RecordType.KERNEL_OBJECT:
-            koid = int.from_bytes(record[8:16], order)  # type: ignore[arg-type]
-            key = (kind, koid, wire.KERNEL_OBJECT.unpack(header)["object_type"])
-        elif kind == RecordType.USERSPACE_OBJECT:  # its process is inline
-            pointer, process = (int.from_bytes(record[at : at + 8], order) for at in (8, 16))  # type: ignore[arg-type]
-            key = (kind, pointer, process)
-        else:
-            return
-        self._last[key] = record
+        kind = r.TYPE.get(record, 0, big_endian)
+        if kind in SLOT_OF_RECORD:
+            slot = [place.get(record, 0, big_endian) for place in SLOT_OF_RECORD[kind]]
+            self._last[kind, *slot] = record
 
     def records(self) -> list[bytes]:
         """Return rates, then strings, then threads, then names."""
@@ -288,8 +292,4 @@ class _State:
 
 
 def _is_provider_record(record: bytes, *, big_endian: bool) -> bool:
-    header = int.from_bytes(record[:8], "big" if big_endian else "little")
-    return wire.TYPE.get(header) == RecordType.METADATA and wire.METADATA_TYPE.get(header) in (
-        wire.MetadataType.PROVIDER_INFO,
-        wire.MetadataType.PROVIDER_SECTION,
-    )
+    return r.class_of(r.FIRST_WORD.get(record, 0, big_endian)) in (ProviderInfo, ProviderSection)

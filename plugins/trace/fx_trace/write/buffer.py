@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 from collections.abc import Callable
 
@@ -12,16 +11,16 @@ from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode
 from fx_trace.read.buffer import END_AT, BufferHeader, Image, header_offset
+from fx_trace.records import FIRST_WORD, TYPE, claimed_bytes
 from fxframework.errors import refusal
 from fxframework.io.words import WORD
 from fxframework.model.target import Memory
 
 __all__ = ["TraceBuffer"]
 
-_U64 = struct.Struct("<Q")
 MAGIC_AT = header_offset("magic")
 MODE_WORD_AT = header_offset("version")
-WRAPPED_COUNT = BufferHeader.layout.bits("wrapped_count")
+WRAPPED_COUNT = BufferHeader.layout.place("wrapped_count")
 
 
 class TraceBuffer:
@@ -118,7 +117,7 @@ class TraceBuffer:
         self._offset += nbytes
         if is_switched and self.mode == BufferingMode.STREAMING and self.on_full is not None:
             # Called behind the record, which is then in the buffer whatever the callback does.
-            self.on_full((self._wrapped - 1) & WRAPPED_COUNT.limit, self._durable_used)
+            self.on_full((self._wrapped - 1) & WRAPPED_COUNT.mask, self._durable_used)
         return True
 
     def _put_durable(self, record: bytes) -> bool:
@@ -136,7 +135,7 @@ class TraceBuffer:
         The manager calls it, with the bytes saved of the durable buffer, which stay. Values that do
         not fit a waiting half are ignored, as in the engine.
         """
-        is_waiting = (wrapped_count + 1) & WRAPPED_COUNT.limit == self._wrapped
+        is_waiting = (wrapped_count + 1) & WRAPPED_COUNT.mask == self._wrapped
         if is_waiting and durable_data_end <= self._durable_used:
             self._filled[wrapped_count % 2] = False
 
@@ -162,7 +161,7 @@ class TraceBuffer:
         header_bytes = header.pack()
         for offset in range(0, len(header_bytes), WORD):
             if offset != MAGIC_AT:
-                store(offset, _U64.unpack_from(header_bytes, offset)[0])
+                store(offset, FIRST_WORD.get(header_bytes, offset))
         store(MAGIC_AT, header.magic)
 
     def _resume(self, wanted: BufferHeader) -> BufferHeader:
@@ -194,15 +193,12 @@ class TraceBuffer:
 
     def _check(self, record: bytes) -> None:
         """Raise WriteRefusedError for bytes that are not one record, and for metadata."""
-        header_word = _U64.unpack_from(record)[0] if len(record) >= WORD else 0
-        kind = wire.TYPE.get(header_word)
-        size_field = wire.LARGE_SIZE if kind == wire.RecordType.LARGE else wire.SIZE
-        size_words = size_field.get(header_word)
-        if len(record) != WORD * size_words or not size_words:
+        nbytes = claimed_bytes(record) if len(record) >= WORD else 0
+        if len(record) != nbytes or not nbytes:
             raise refusal(
                 rules.BUFFER_TOO_SMALL, f"{len(record)} bytes that are not one whole record"
             )
-        if kind == wire.RecordType.METADATA:
+        if TYPE.get(record, 0) == wire.RecordType.METADATA:
             raise refusal(
                 rules.METADATA_INSIDE_PROVIDER,
                 "a provider writes no metadata into its trace buffer",
@@ -225,7 +221,7 @@ class TraceBuffer:
             self.memory.write(place + WORD, payload)
         if offset + len(record) < size:
             self.memory.store_u64(place + len(record), 0)
-        self.memory.store_u64(place, _U64.unpack_from(record)[0])
+        self.memory.store_u64(place, FIRST_WORD.get(record, 0))
 
     def _switch(self) -> None:
         """Switch to the other half, whose contents are discarded with the second store.
@@ -237,7 +233,7 @@ class TraceBuffer:
         self.memory.store_u64(END_AT[f"rolling {next_half}"], 0)
         self.memory.store_u64(self._starts[f"rolling {next_half}"], 0)
         self.memory.store_u64(END_AT[f"rolling {filled}"], self._offset)
-        self._wrapped = (self._wrapped + 1) & WRAPPED_COUNT.limit
+        self._wrapped = (self._wrapped + 1) & WRAPPED_COUNT.mask
         self._store_wrapped()
         self._offset = 0
         self._filled[filled] = self.mode == BufferingMode.STREAMING
@@ -245,5 +241,5 @@ class TraceBuffer:
     def _store_wrapped(self) -> None:
         """Store how often the halves were switched."""
         # Version and mode are in the same word, and must not change even briefly.
-        word = self.memory.load_u64(MODE_WORD_AT) & ~WRAPPED_COUNT.mask
-        self.memory.store_u64(MODE_WORD_AT, word | WRAPPED_COUNT.put(self._wrapped))
+        word = self.memory.load_u64(MODE_WORD_AT)
+        self.memory.store_u64(MODE_WORD_AT, WRAPPED_COUNT.put(word, self._wrapped))

@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace.format import RecordType
 from fx_trace.read.capture import TraceCapture
-from fx_trace.records import ProviderInfo, ThreadRecord
+from fx_trace.read.frames import words_of
+from fx_trace.records import (
+    FIRST_WORD,
+    METADATA_KIND,
+    PROVIDER_ID,
+    TYPE,
+    ProviderInfo,
+    ProviderSection,
+    StringRecord,
+    ThreadRecord,
+)
 from fx_trace.write.needs import Needs, Part
 from fx_trace.write.selected import (
     CLOSE,
@@ -53,14 +63,10 @@ NAMES = {
     RecordType.PROFILER: "profiler records",
     RecordType.LARGE: "large records",
 }
-SECTION_OF_DEFAULT = wire.PROVIDER_SECTION_WORD.pack(
-    record_type=RecordType.METADATA,
-    record_size=1,
-    metadata_type=wire.MetadataType.PROVIDER_SECTION,
-)
+SECTION_OF_DEFAULT = FIRST_WORD.get(ProviderSection(id=0).pack(), 0)
 """The header that begins a section of provider 0."""
-TYPE_AND_INDEX = 15 | 0x7FFF << 16
-"""Type and index in the header of a string or thread record."""
+STRING_INDEX = StringRecord.layout.place("index")
+THREAD_INDEX = ThreadRecord.layout.place("index")
 
 
 def extract(
@@ -199,18 +205,15 @@ class PartWriter:
         elif not records.word.size or int(records.header[0]) != wire.MAGIC_WORD:
             is_big = self.capture.big_endian
             sink.write(wire.MAGIC_BYTES_BIG_ENDIAN if is_big else wire.MAGIC_BYTES)
-        types = wire.TYPE.get(records.header)
-        is_large = types == RecordType.LARGE
-        sizes = wire.SIZE.get(records.header)
-        sizes = np.where(is_large, wire.LARGE_SIZE.get(records.header), sizes)
-        for block in self._blocks(records.word, sizes):
+        for block in self._blocks(records.word, words_of(records.header)):
             sink.write(block)
         tasks = self.selected.passed.tasks
         for thread in self.homeless.tolist():
             # Nothing behind it uses the index.
-            record = ThreadRecord(index=1, pid=int(tasks.pids[thread]), tid=int(tasks.tids[thread]))
+            pid = int(tasks.pids[thread])
+            record = ThreadRecord(index=1, pid=pid, tid=int(tasks.tids[thread]))
             sink.write(record.pack(big_endian=self.capture.big_endian))
-        return self._left_out(types)
+        return self._left_out(TYPE.of(records.header))
 
     # --- What belongs to the part ---------------------------------------------------------------
 
@@ -283,15 +286,15 @@ class PartWriter:
         """
         if not self.selected.moved:
             return slice(None)
-        moved = MovedSlices(*map(np.concatenate, zip(*self.selected.moved, strict=True)))
+        columns = zip(*self.selected.moved, strict=True)
+        moved = MovedSlices(*map(np.concatenate, columns))
         if not moved.word.size:
             return slice(None)  # only asynchronous slices begin earlier
         # Behind what is lent to a record, there is the record.
         rows = np.searchsorted(records.place, moved.word, "right") - 1
         section: I64 = np.cumsum(begins_provider(records.header), dtype=np.int64)
-        _, group = np.unique(
-            np.column_stack((moved.thread, section[rows])), axis=0, return_inverse=True
-        )
+        threads_and_sections = np.column_stack((moved.thread, section[rows]))
+        _, group = np.unique(threads_and_sections, axis=0, return_inverse=True)
         group = group.reshape(-1)
         first_row = np.full(int(group.max()) + 1, records.place.size)
         last_row = np.zeros(first_row.size, np.int64)
@@ -318,7 +321,7 @@ class PartWriter:
         """
         headers = records.header
         rows = np.flatnonzero(is_metadata(headers, *wire.MetadataType))
-        ids = wire.PROVIDER_ID.get(headers[rows])
+        ids = PROVIDER_ID.of(headers[rows])
         for id in np.unique(ids[ids > 0]).tolist():
             new_ids.of(id)  # those that are free are kept
         own_rows = rows[ids == 0]
@@ -336,9 +339,8 @@ class PartWriter:
     def _rename(self, records: Written, new_ids: NewIds) -> None:
         """Give the metadata records the new ids of their providers."""
         rows = np.flatnonzero(is_metadata(records.header, *wire.MetadataType))
-        bits = wire.PROVIDER_ID
         renamed = [
-            header & ~bits.mask | bits.put(new_ids.of(bits.get(header)))
+            PROVIDER_ID.put(header, new_ids.of(PROVIDER_ID.of(header)))
             for header in records.header[rows].view(np.uint64).tolist()
         ]
         self.new_words.append(NewWords(records.word[rows], np.array(renamed, np.uint64)))
@@ -369,12 +371,14 @@ class PartWriter:
         ``words`` are where records begin in the file, ``starts`` where they do in the output.
         """
         nothing = NewWords(np.zeros(0, np.int64), np.zeros(0, np.uint64))
-        new = NewWords(*map(np.concatenate, zip(nothing, *self.new_words, strict=True)))
+        columns = zip(nothing, *self.new_words, strict=True)
+        new = NewWords(*map(np.concatenate, columns))
         if not new.words.size:
             return new.words, new.words
         values = new.values.byteswap() if self.capture.big_endian else new.values
         by_word = np.argsort(words, kind="stable")
-        record = by_word[np.searchsorted(words[by_word], new.words, "right") - 1]
+        words_up_to = np.searchsorted(words[by_word], new.words, "right")
+        record = by_word[words_up_to - 1]
         places = starts[record] + new.words - words[record]
         order = np.argsort(places, kind="stable")
         return places[order], values[order].view(np.int64)
@@ -408,17 +412,21 @@ def check_selection(capture: TraceCapture, selection: Selection) -> None:
 
 def reused_slots(headers: I64, section: I64) -> I64:
     """Return which string and thread records register an index again, in one section."""
-    types = wire.TYPE.get(headers)
-    rows = np.flatnonzero((types == RecordType.STRING) | (types == RecordType.THREAD))
-    slots = np.column_stack((section[rows], headers[rows] & TYPE_AND_INDEX))
+    types = TYPE.of(headers)
+    is_registration = (types == RecordType.STRING) | (types == RecordType.THREAD)
+    rows = np.flatnonzero(is_registration)
+    is_string = types[rows] == RecordType.STRING
+    indexes = np.where(is_string, STRING_INDEX.of(headers[rows]), THREAD_INDEX.of(headers[rows]))
+    slots = np.column_stack((section[rows], is_string, indexes))
     _, first_use = np.unique(slots, axis=0, return_index=True)
     return np.delete(rows, first_use)
 
 
 def is_metadata(headers: I64, *kinds: int) -> Mask:
     """Return which records are metadata of these kinds."""
-    is_of_kind = np.isin(wire.METADATA_TYPE.get(headers), kinds)
-    return np.asarray((wire.TYPE.get(headers) == RecordType.METADATA) & is_of_kind)
+    is_of_kind = np.isin(METADATA_KIND.of(headers), kinds)
+    is_metadata = TYPE.of(headers) == RecordType.METADATA
+    return np.asarray(is_metadata & is_of_kind)
 
 
 def begins_provider(headers: I64) -> Mask:

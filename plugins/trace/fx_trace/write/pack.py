@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import records as r
+from fx_trace.indexed import Thread
 from fx_trace.kinds import (
     MAX_ARGS,
     MAX_RECORD_WORDS,
@@ -103,6 +104,20 @@ class Messages(NamedTuple):
     data: U8
 
 
+SCHEDULED: Mapping[int, tuple[Any, Mapping[str, str]]] = {
+    SWITCH: (
+        r.ContextSwitch,
+        {
+            "cpu": "cpu", "outgoing_state": "outgoing_state",
+            "outgoing_tid": "outgoing", "incoming_tid": "incoming",
+        },
+    ),
+    WAKEUP: (r.ThreadWakeup, {"cpu": "cpu", "waking_tid": "incoming"}),
+    LEGACY_SWITCH: (r.LegacyContextSwitch, {name: name for name in Switches._fields}),
+}  # fmt: skip
+"""By kind of scheduling, the class of its records, and the columns of ``Switches`` by field."""
+
+
 class References(NamedTuple):
     """How records refer to strings and threads, and what is inline."""
 
@@ -178,13 +193,14 @@ class Packer:
 
     def _block(self, order: I64) -> Block:
         is_end = order < 0
-        item = np.where(is_end, ~order, order)
+        item = np.maximum(order, ~order)
         kind = self.items.kind[item].astype(np.int64)
         time = self.items.time[item] + self.shift
         word = self.items.word[item]
         if is_end.any():
-            kind[is_end] = EventType.DURATION_END
-            time[is_end] += word[is_end]
+            # Masks of ends and begins in turn take several times as long.
+            kind = np.where(is_end, EventType.DURATION_END, kind)
+            time += np.where(is_end, word, 0)
         return Block(item, is_end, kind, time, word)
 
     # --- Records --------------------------------------------------------------------------------
@@ -195,17 +211,15 @@ class Packer:
         """Yield the records of one form after another: which of the block, and their columns."""
         form = FORM_OF_KIND[block.kind]
         form[(form == SCOPED) & (block.word == 0)] = WITHOUT_LAST
-        makers = {
-            SWITCH: self._switches,
-            WAKEUP: self._wakeups,
-            LEGACY_SWITCH: self._legacy_switches,
-            LOG: self._logs,
-        }
         for number in np.flatnonzero(np.bincount(form)).tolist():
             rows = np.flatnonzero(form == number)
-            own = Block._make(column[rows] for column in block)
-            if number in makers:
-                group = makers[number](own)
+            own = block
+            if rows.size < form.size:
+                own = Block._make(column[rows] for column in block)
+            if number == LOG:
+                group = self._logs(own)
+            elif number in SCHEDULED:
+                group = self._scheduled(number, own)
             else:
                 group = self._events(own, LAST_FIELDS[number])
             set_numbers(group, timestamp=own.time)
@@ -229,40 +243,16 @@ class Packer:
         self._put_text(group, "name", items.name[item])
         return group
 
-    def _switches_of(self, block: Block) -> Switches:
-        assert self.switches is not None  # noqa: S101 (items of these kinds have rows)
-        return Switches(*(column[block.word] for column in self.switches))
-
-    def _switches(self, block: Block) -> ColumnRecords:
-        rows = self._switches_of(block)
-        group = ColumnRecords(shape_of(r.ContextSwitch), STATE, block.item.size)
-        set_numbers(
-            group,
-            cpu=rows.cpu,
-            outgoing_state=rows.outgoing_state,
-            outgoing_tid=rows.outgoing,
-            incoming_tid=rows.incoming,
-        )
-        return group
-
-    def _wakeups(self, block: Block) -> ColumnRecords:
-        rows = self._switches_of(block)
-        group = ColumnRecords(shape_of(r.ThreadWakeup), STATE, block.item.size)
-        set_numbers(group, cpu=rows.cpu, waking_tid=rows.incoming)
-        return group
-
-    def _legacy_switches(self, block: Block) -> ColumnRecords:
-        rows = self._switches_of(block)
-        group = ColumnRecords(shape_of(r.LegacyContextSwitch), STATE, block.item.size)
-        set_numbers(
-            group,
-            cpu=rows.cpu,
-            outgoing_state=rows.outgoing_state,
-            outgoing_priority=rows.outgoing_priority,
-            incoming_priority=rows.incoming_priority,
-        )
-        self._put_thread(group, "outgoing", rows.outgoing)
-        self._put_thread(group, "incoming", rows.incoming)
+    def _scheduled(self, kind: int, block: Block) -> ColumnRecords:
+        """Return records of a kind of scheduling."""
+        cls, columns = SCHEDULED[kind]
+        group = ColumnRecords(shape_of(cls), STATE, block.item.size)
+        for name, column in columns.items():
+            rows = getattr(self.switches, column)[block.word]
+            if isinstance(group.field(name), Thread):
+                self._put_thread(group, name, rows)
+            else:
+                set_numbers(group, **{name: rows})
         return group
 
     def _logs(self, block: Block) -> ColumnRecords:
@@ -303,6 +293,8 @@ class Packer:
         indexes = self.references.threads[threads + 1]
         group.indexes[field] = indexes
         is_inline = indexes == 0
+        if not is_inline.any():
+            return
         koids = self.references.koids[threads[is_inline] + 1]
         lengths = koids.itemsize * koids.shape[1] * is_inline
         group.columns[field] = Column(lengths, koids.reshape(-1).view(np.uint8), lengths)
@@ -341,18 +333,20 @@ class Packer:
 
     def _packed_arguments(self, rows: I64, counts: I64) -> BlockArguments:
         """Return the arguments at some rows as columns, type by type."""
-        arguments = self.arguments
-        whole_values = arguments.whole[rows]
-        types = arguments.type[rows].astype(np.int64)
+        types = self.arguments.type[rows]
         # Narrow types give way to wide values.
-        types[(types == ArgType.INT32) & (whole_values != whole_values.astype(np.int32))] = (
-            ArgType.INT64
-        )
-        types[(types == ArgType.UINT32) & (whole_values & LOW32 != whole_values)] = ArgType.UINT64
+        for narrow, dtype, wide in (
+            (ArgType.INT32, np.int32, ArgType.INT64),
+            (ArgType.UINT32, np.uint32, ArgType.UINT64),
+        ):
+            places = np.flatnonzero(types == narrow)
+            values = self.arguments.whole[rows[places]]
+            types[places[values != values.astype(dtype)]] = wide
         groups = []
         for number in np.flatnonzero(np.bincount(types)).tolist():
             places = np.flatnonzero(types == number)
-            groups.append((places, self._typed(number, rows[places])))
+            own_rows = rows[places] if places.size < rows.size else rows
+            groups.append((places, self._typed(number, own_rows)))
         return BlockArguments(rows, counts, groups)
 
     def _typed(self, number: int, rows: I64) -> ColumnRecords:
@@ -361,11 +355,11 @@ class Packer:
         group = ColumnRecords(shape_of(r.Argument, type=number), STATE, rows.size)
         set_numbers(group, type=number)
         self._put_text(group, "name", arguments.name[rows])
-        texts = arguments.text[rows]
         if number == ArgType.STRING:
-            self._put_text(group, "value", texts)
+            self._put_text(group, "value", arguments.text[rows])
         elif number == ArgType.BLOB:
             referred = self.references
+            texts = arguments.text[rows]
             starts = referred.text_starts[texts]
             octets = gathered(referred.text_data, starts, referred.text_lengths[texts])
             group.columns[group.field("value")] = octets

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -317,10 +316,10 @@ class BufferWriter(RecordRewriter):
             raise error
         size = self._image_size or header.total_size
         self._header = header
-        self.buffers = [
-            _Buffer(name, start, max(0, min(length, size - start)), end)
-            for name, start, length, end in header.buffers()
-        ]
+        self.buffers = []
+        for name, start, length, end in header.buffers():
+            bytes_there = max(0, min(length, size - start))
+            self.buffers.append(_Buffer(name, start, bytes_there, end))
 
     def close(self) -> None:
         """Write the image, once.
@@ -337,7 +336,8 @@ class BufferWriter(RecordRewriter):
         for buffer in self.buffers:
             is_scanned = self._header.mode == ONESHOT or not buffer.end
             end = buffer.settle(scanned=is_scanned)
-            struct.pack_into("<Q", header_bytes, END_AT[buffer.name], end)
+            end_at = END_AT[buffer.name]
+            header_bytes[end_at : end_at + WORD] = end.to_bytes(WORD, "little")
         self._sink.write(header_bytes)
         for buffer in self.buffers:
             self._sink.write(buffer.used)

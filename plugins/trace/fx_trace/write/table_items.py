@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace.format import LEGACY_CPU, LEGACY_OUTGOING_PRIORITY, SWITCH_STATE, ArgType, EventType
+from fx_trace.format import ArgType, EventType
+from fx_trace.records import ContextSwitch, LegacyContextSwitch
 from fx_trace.write.pack import (
     LEGACY_SWITCH,
     LOG,
@@ -32,6 +33,10 @@ from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
 __all__ = ["MAKERS", "ExtraArgument", "TableItems", "Tables", "cut_lengths"]
+
+GREATEST_STATE = ContextSwitch.layout.place("outgoing_state").mask
+GREATEST_LEGACY_CPU = LegacyContextSwitch.layout.place("cpu").mask
+GREATEST_PRIORITY = LegacyContextSwitch.layout.place("outgoing_priority").mask
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -288,7 +293,7 @@ def nested_events(
     parents = np.ascontiguousarray(rows_of(table, table.array("parent")))
     if is_async.any():
         parents = np.where(is_async, -1, parents)
-    order = outer_first(table.array("ts"), parents, table.array("depth"))
+    order = outer_first(table.array("ts"), parents)
     events, _, _ = unfolded(order, own_threads, parents, thread_count)
     # The end of row 2 is -3: so a negative index, from the end, finds it in the reverse.
     is_paired_from_end = (forms == PAIRED)[::-1]
@@ -304,7 +309,7 @@ def inner_ends_first(events: I64, table: Table, threads: NDArray[Any]) -> I64:
     on are listed as if they had ended before the next one began. The result is by thread and time.
     """
     is_end = events < 0
-    rows = np.where(is_end, ~events, events)
+    rows = np.maximum(events, ~events)
     own_threads = threads[rows].astype(np.int32, copy=False)
     times = table.array("ts")[rows]
     np.add(times, table.array("dur")[rows], out=times, where=is_end)
@@ -411,13 +416,13 @@ def items_of_sched(tables: Tables, table: Table) -> list[TableItems]:
     kinds = np.array([LEGACY_SWITCH, SWITCH, WAKEUP])[table.array("kind")]
     is_legacy = kinds == LEGACY_SWITCH
     cpu = table.array("cpu").astype(np.int64)
-    state = np.minimum(table.array("prev_state").astype(np.int64), SWITCH_STATE.limit)
-    tables.drop("CPU numbers above 255", (is_legacy & (cpu > LEGACY_CPU.limit)).sum())
+    state = np.minimum(table.array("prev_state").astype(np.int64), GREATEST_STATE)
+    tables.drop("CPU numbers above 255", (is_legacy & (cpu > GREATEST_LEGACY_CPU)).sum())
     priorities = []
     clipped_count = 0
     for name in ("prev_priority", "next_priority"):
         priority = table.array(name).astype(np.int64)
-        clipped = np.clip(priority, 0, LEGACY_OUTGOING_PRIORITY.limit)
+        clipped = np.clip(priority, 0, GREATEST_PRIORITY)
         clipped_count += int((is_legacy & (clipped != priority)).sum())
         priorities.append(clipped)
     tables.drop("priorities that 8 bits do not hold", clipped_count)
@@ -426,7 +431,7 @@ def items_of_sched(tables: Tables, table: Table) -> list[TableItems]:
     )
     # Only legacy switches refer to threads; others have the koid.
     tables.switches = Switches(
-        cpu=np.where(is_legacy, cpu & LEGACY_CPU.limit, cpu),
+        cpu=np.where(is_legacy, cpu & GREATEST_LEGACY_CPU, cpu),
         outgoing_state=state,
         outgoing_priority=priorities[0],
         incoming_priority=priorities[1],

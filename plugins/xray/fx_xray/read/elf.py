@@ -14,18 +14,13 @@ from numpy.typing import NDArray
 from fx_xray.format import LOW32
 from fx_xray.read.instr_map import (
     ENTRIES,
-    FAULTS,
     RELATIVE_VERSION,
     REMEDY,
     SECTION,
-    Fault,
     InstrumentationMap,
-    ProgramFunctions,
-    SledKind,
-    Sleds,
     SymbolTable,
-    is_other_function,
 )
+from fx_xray.read.program import ProgramMap, targets_of, whole_rows
 from fx_xray.read.source_lines import SourceLines, Stream
 from fxframework.errors import UnreadableError
 
@@ -75,7 +70,6 @@ class Elf:
     def __init__(self, data: U1, path: str) -> None:
         self._data = data
         self._path = path
-        self._faults: list[Fault] = []
 
     def read(self) -> InstrumentationMap:
         try:
@@ -106,15 +100,11 @@ class Elf:
                 path=self._path,
                 remedy=REMEDY,
             )
-        parts = [self._entries(section) for section in maps]
-        address, function, kind, always, version, places = map(
-            np.concatenate, zip(*parts, strict=True)
-        )
-        new = is_other_function(function, places)
-        ids = np.cumsum(new).astype(np.int64)
-        functions = ProgramFunctions(self, function[new], places[new])
-        sleds = Sleds(ids, address, function, kind, always, version)
-        return InstrumentationMap(self._path, functions, sleds, tuple(self._faults))
+        found = ProgramMap(self._path)
+        for section in maps:
+            rows = self._rows(section, ENTRIES[self._bits])
+            found.add(rows, self._targets(section, rows), section.offset, section.size)
+        return found.finished(self)
 
     def _listed(self, elf: Any) -> list[Section]:
         """Return the sections that make sense."""
@@ -148,44 +138,24 @@ class Elf:
 
     def _rows(self, section: Section, fields: Any) -> NDArray[Any]:
         """Return a section as a table of entries; what is left over at its end is not looked at."""
-        type = np.dtype(fields).newbyteorder(self._order)
-        data = self._bytes(section)
-        return data[: data.size // type.itemsize * type.itemsize].view(type)
+        return whole_rows(self._bytes(section), fields, self._order)
 
-    def _entries(self, section: Section) -> tuple[NDArray[Any], ...]:
-        """Addresses of sleds and functions, kinds, flags, versions; sections of the functions."""
-        rows = self._rows(section, ENTRIES[self._bits])
-        left = section.size - rows.nbytes
-        if left:
-            at = section.offset + rows.nbytes
-            self._fault(at, f"{left} bytes are left over behind {rows.size} entries")
-        mask = np.uint64((1 << self._bits) - 1)
-        word = self._bits // 8
-        base = np.uint64(section.address) + np.arange(rows.size, dtype=np.uint64) * np.uint64(
-            rows.dtype.itemsize
-        )
-        relative = rows["version"] >= RELATIVE_VERSION
-        fields = []
-        places = np.zeros(rows.size, np.int64)
-        for name, at in (("address", 0), ("function", word)):
-            value = rows[name].astype(np.uint64)
-            value = np.where(relative, value + base + np.uint64(at), value) & mask
-            for row, (target, place) in self._relocated(section, rows, name, at).items():
+    def _targets(self, section: Section, rows: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the addresses of sleds and functions, and the sections of the functions."""
+        sections = np.zeros(rows.size, np.int64)
+        targets: list[NDArray[Any]] = []
+        mask = (1 << self._bits) - 1
+        for field, addresses in zip(
+            ("address", "function"), targets_of(rows, section.address, self._bits), strict=True
+        ):
+            offset = rows.dtype.fields[field][1]  # type: ignore[index]  # it has fields
+            for row, (target, place) in self._relocated(section, rows, field, offset).items():
                 # In a linked program those of version 2 are right as they are.
-                if self._relocatable or not relative[row]:
-                    value[row] = target & int(mask)
-                    places[row] = place
-            fields.append(value)
-        known = rows["kind"] <= max(SledKind)
-        for row in np.flatnonzero(~known).tolist():
-            at = section.offset + row * rows.dtype.itemsize
-            self._fault(at, f"a sled of kind {rows['kind'][row]}")
-        columns = (*fields, rows["kind"], rows["always"] != 0, rows["version"], places)
-        return tuple(column[known] for column in columns)
-
-    def _fault(self, offset: int, message: str) -> None:
-        if len(self._faults) < FAULTS:
-            self._faults.append(Fault(self._path, offset, message))
+                if self._relocatable or rows["version"][row] < RELATIVE_VERSION:
+                    addresses[row] = target & mask
+                    sections[row] = place
+            targets.append(addresses)
+        return [*targets, sections]
 
     def _relocated(
         self, section: Section, rows: NDArray[Any], field: str, at: int
@@ -257,9 +227,8 @@ class Elf:
         size = rows["size"].astype(np.uint64)
         place = rows["section"].astype(np.int64) * self._relocatable
         order = np.lexsort((np.arange(rows.size), size, value, place))
-        return SymbolTable(
-            place[order], value[order], size[order], rows["name"][order].astype(np.int64), names
-        )
+        name_starts = rows["name"][order].astype(np.int64)
+        return SymbolTable(place[order], value[order], size[order], name_starts, names)
 
     def lines(self) -> SourceLines | None:
         """Return the lines of the source, where the program has them."""

@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.read.instr_map import (
     ENTRIES,
-    FAULTS,
     RELATIVE_VERSION,
     REMEDY,
     SECTION,
-    Fault,
     InstrumentationMap,
-    ProgramFunctions,
-    SledKind,
-    Sleds,
     SymbolTable,
-    is_other_function,
 )
+from fx_xray.read.program import ProgramMap, targets_of, whole_rows
 from fxframework.errors import UnreadableError
 
 __all__ = ["read_macho"]
@@ -118,11 +113,6 @@ def unreadable(problem: str, path: str) -> UnreadableError:
     return UnreadableError(problem, path=path, remedy=REMEDY)
 
 
-def whole_bytes(nbytes: int, item_bytes: int) -> int:
-    """Return how many of some bytes are of whole items; those of a cut one at the end are not."""
-    return nbytes - nbytes % item_bytes
-
-
 class MachO:
     """Reads the map of one image; ``base`` is the offset of its slice in the file."""
 
@@ -130,7 +120,6 @@ class MachO:
         self._data = data
         self._base = base
         self._path = path
-        self._faults: list[Fault] = []
         self._sections: list[Section] = []
         self._symtab: tuple[int, ...] = (0, 0, 0, 0)
         self._has_fixups = False
@@ -154,16 +143,18 @@ class MachO:
         map_sections = [section for section in self._sections if section.name == SECTION.encode()]
         if not map_sections:
             raise unreadable("the image has no section __DATA,xray_instr_map", self._path)
-        entries = [self._entries(section) for section in map_sections]
-        columns = map(np.concatenate, zip(*entries, strict=True))
-        address, function, kind, always, version = columns
-        # The sleds of a function follow one another, and the ids of functions are 1, 2, 3, ….
-        is_first = is_other_function(function)
-        ids = np.cumsum(is_first).astype(np.int64)
-        sleds = Sleds(ids, address, function, kind, always, version)
-        addresses = function[is_first]
-        functions = ProgramFunctions(self, addresses, np.zeros(addresses.size, np.int64))
-        return InstrumentationMap(self._path, functions, sleds, tuple(self._faults))
+        found = ProgramMap(self._path, self._base)
+        for section in map_sections:
+            data = self._data[section.offset : section.offset + section.size]
+            rows = whole_rows(data, ENTRIES[64])
+            if self._has_fixups and (rows["version"] < RELATIVE_VERSION).any():
+                raise unreadable(
+                    "its map has addresses as chained fixups, not relative", self._path
+                )
+            sections = np.zeros(rows.size, np.int64)
+            targets = (*targets_of(rows, section.address, 64), sections)
+            found.add(rows, targets, section.offset, section.size)
+        return found.finished(self)
 
     def _commands(self, count: int, nbytes: int) -> Iterator[tuple[int, bytes]]:
         """Yield the number and the bytes of each load command."""
@@ -190,46 +181,19 @@ class MachO:
         elif command == LC_SEGMENT_64 and len(body) >= SEGMENT.size:
             headers = body[SEGMENT.size :]
             # The number of sections is not needed: their headers fill the command.
-            headers = headers[: whole_bytes(len(headers), SECTION_HEADER.size)]
-            for name, _, address, size, offset, *fields in SECTION_HEADER.iter_unpack(headers):
+            whole_headers = len(headers) // SECTION_HEADER.size * SECTION_HEADER.size
+            for name, _, address, size, offset, *fields in SECTION_HEADER.iter_unpack(
+                headers[:whole_headers]
+            ):
                 # Of the fields behind the offset: alignment, relocations, their number, flags.
                 has_code = bool(fields[3] & INSTRUCTIONS)
                 self._sections.append(Section(name.rstrip(b"\0"), address, size, offset, has_code))
-
-    def _fault(self, offset: int, message: str) -> None:
-        if len(self._faults) < FAULTS:
-            self._faults.append(Fault(self._path, self._base + offset, message))
-
-    def _entries(self, section: Section) -> tuple[NDArray[Any], ...]:
-        """Addresses of sleds and functions, kinds, flags and versions, of the entries of a map."""
-        entry = np.dtype(ENTRIES[64]).newbyteorder("<")
-        data = self._data[section.offset : section.offset + section.size]
-        rows = data[: whole_bytes(data.size, entry.itemsize)].view(entry)
-        if rows.nbytes < section.size:
-            bytes_left = section.size - rows.nbytes
-            problem = f"{bytes_left} bytes are left over behind {rows.size} entries"
-            self._fault(section.offset + rows.nbytes, problem)
-        is_relative = rows["version"] >= RELATIVE_VERSION
-        if self._has_fixups and not is_relative.all():
-            raise unreadable("its map has addresses as chained fixups, not relative", self._path)
-        entry_addresses = np.arange(rows.size, dtype=np.uint64) * np.uint64(entry.itemsize)
-        entry_addresses += np.uint64(section.address)
-        # Each field is relative to where it is itself: the function's is 8 bytes behind the sled's.
-        sled = np.where(is_relative, rows["address"] + entry_addresses, rows["address"])
-        function_base = entry_addresses + np.uint64(8)
-        function = np.where(is_relative, rows["function"] + function_base, rows["function"])
-        is_known = rows["kind"] <= max(SledKind)
-        for row in np.flatnonzero(~is_known).tolist():
-            offset = section.offset + row * entry.itemsize
-            self._fault(offset, f"a sled of kind {rows['kind'][row]}")
-        columns = (sled, function, rows["kind"], rows["always"] != 0, rows["version"])
-        return tuple(column[is_known] for column in columns)
 
     def symbols(self) -> SymbolTable:
         """Return the symbols of functions, which have no sizes, without their first underscore."""
         symbols_start, count, names_start, names_size = self._symtab
         data = self._data[symbols_start : symbols_start + count * SYMBOL.itemsize]
-        rows = data[: whole_bytes(data.size, SYMBOL.itemsize)].view(SYMBOL)
+        rows = whole_rows(data, SYMBOL)
         # Sections are counted from 1 through all segments, and a symbol has 8 bits for the number.
         has_code = np.zeros(256, np.bool_)
         numbered = self._sections[:255]

@@ -34,7 +34,6 @@ I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 CALL_KIND: Final = 3
 """Of `slices`."""
-HEADER: Final = Header.layout
 WORD_BYTES: Final = 4
 CALLS, TICKS = (Total.layout.place(name) for name in ("calls", "ticks"))
 """Of a path, behind the zero that ends its ids."""
@@ -87,18 +86,16 @@ class Paths:
     """The paths of a profile, each summed over all blocks of its thread; callers come first."""
 
     def __init__(self) -> None:
-        self.tids: dict[int, int] = {}
-        """The offset of the first block of each thread."""
+        self.threads: dict[int, tuple[int, int]] = {}
+        """The number of each thread, and the offset of its first block."""
         self.paths: list[Path] = []
         self.cut: list[tuple[int, int]] = []
         """Offsets of blocks that end within a path, and the bytes of what is left of it."""
         self._numbers = PairMap()
-        self._threads: dict[int, int] = {}
 
     def add(self, data: NDArray[np.uint8], offset: int, tid: int) -> None:
         """Add the paths in the bytes behind a block's header; ``offset`` is the block's."""
-        self.tids.setdefault(tid, offset)
-        thread = self._threads.setdefault(tid, len(self._threads))
+        thread, _ = self.threads.setdefault(tid, (len(self.threads), offset))
         words = words_of(data)
         end = 0
         for start, zero in whole_paths(words):
@@ -172,8 +169,8 @@ class ProfilePass(BlockPass):
             self.paths.add(data, offset, tid)
             capture.check_budget()
         self.paths.finish()
-        tids = np.array(list(self.paths.tids), np.uint64)
-        thread_offsets = np.array(list(self.paths.tids.values()), np.int64)
+        tids = np.array(list(self.paths.threads), np.uint64)
+        thread_offsets = np.array([offset for _, offset in self.paths.threads.values()], np.int64)
         pids = np.full(tids.size, capture.process, np.uint64)
         self.log = Threads(pids, tids, thread_offsets)
         functions = self.paths.column("function")
@@ -197,6 +194,7 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
     """A profile: a slice for each path of a thread."""
 
     streamed = frozenset({"xray_blocks"})
+    watch = (Header,)
     schemas: ClassVar[Mapping[str, TableSchema]] = {
         name: SCHEMAS[name] for name in ("processes", "threads", "xray_functions")
     } | {"slices": SLICES}
@@ -215,10 +213,6 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
         self.blocks: list[tuple[int, int, int]] = []
         """Offset, size and thread id of the sound blocks, of the last pass."""
         self.process = 0
-        head = source.read(0, HEADER.least)
-        if len(head) == HEADER.least and head.startswith(FORMAT.constant):
-            header, _ = Header.unpack(memoryview(head), 0, len(head), FORMAT.state())
-            self.process = header.process
         self._names = FunctionNames(request.options, self.strings)
         self._names.whole_ids = True
 
@@ -233,6 +227,11 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
     def begin(self) -> None:
         """Begin a pass over the file."""
         self.blocks = []
+
+    def seen(self, context: Any, header: Any) -> None:
+        """Take the header."""
+        del context
+        self.process = header.process
 
     def finish(self, context: Any, table: str, columns: Cells) -> Cells:
         """Note where the blocks of a batch are."""
@@ -290,7 +289,7 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
             "mode": "profiling",
             "frequency_hz": self.frequency or "not known: ticks are taken for nanoseconds",
             "process": self.process,
-            "threads": len(passed.paths.tids),
+            "threads": len(passed.paths.threads),
             "functions": int(passed.functions[0].size),
             "calls": int(passed.functions[1].sum()),
         }
