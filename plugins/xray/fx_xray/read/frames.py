@@ -154,19 +154,6 @@ class Rows(NamedTuple):
     """Whether extents bound buffers, as of each row."""
 
 
-class RowPart(NamedTuple):
-    """Some of these rows, which were found together; only the first may close a buffer."""
-
-    begin: I64
-    end: I64
-    counts: I64
-    kind: U8
-    fault: int
-    closes: bool
-    is_cut_off: bool
-    by_extents: bool
-
-
 class Found(NamedTuple):
     """A finding of the policy: the byte whose record is being looked at, and the finding."""
 
@@ -222,7 +209,8 @@ class FdrPolicy:
         self.is_open = False
         """Whether a buffer of version 1 has begun."""
         self.found: list[Found] = []
-        self.parts: list[RowPart] = []
+        self.parts: list[Rows] = []
+        """Rows that were found together."""
         self.state = self.limits()
         self.states: list[Limits] = []
         """The limits before each of the parts."""
@@ -390,10 +378,14 @@ class FdrPolicy:
     def add(
         self, begin: I64, end: I64, count: I64, kind: U8, fault: int = 0, *, cut_off: bool = False
     ) -> None:
-        """Add rows, at least one."""
+        """Add rows, at least one, of which only the first may close a buffer."""
         self.states.append(self.state)
-        part = RowPart(begin, end, count, kind, fault, self.closing, cut_off, self.by_extents)
-        self.parts.append(part)
+        faults = np.full(begin.size, fault)
+        closes, is_cut_off = np.zeros((2, begin.size), np.bool_)
+        closes[0] = self.closing
+        is_cut_off[:] = cut_off
+        by_extents = np.full(begin.size, self.by_extents)
+        self.parts.append(Rows(begin, end, count, kind, faults, closes, is_cut_off, by_extents))
         self.closing = False
 
     def add_one(self, end: int, kind: int, fault: int = 0, *, cut_off: bool = False) -> None:
@@ -408,24 +400,13 @@ class FdrPolicy:
 
     def joined(self) -> Rows:
         """Return the rows that were added."""
-        nothing = np.zeros(0, np.int64)
-        kinds = np.zeros(0, np.uint8)
-        parts = self.parts or [RowPart(nothing, nothing, nothing, kinds, 0, False, False, False)]
-        begin = np.concatenate([part.begin for part in parts])
-        end = np.concatenate([part.end for part in parts])
-        count = np.concatenate([part.counts for part in parts])
-        kind = np.concatenate([part.kind for part in parts])
-        sizes = [part.begin.size for part in parts]
-        faults = np.repeat([part.fault for part in parts], sizes)
-        faults[kind == UNKNOWN] = int(rules.UNKNOWN_METADATA)
-        is_unnamed = (kind == DAMAGED) & (faults == 0)
-        faults[is_unnamed] = int(rules.BAD_FUNCTION)
-        is_cut_off = np.repeat([part.is_cut_off for part in parts], sizes)
-        by_extents = np.repeat([part.by_extents for part in parts], sizes)
-        closes = np.zeros(begin.size, np.bool_)
-        part_begins = np.cumsum([0, *sizes[:-1]])
-        closes[part_begins[[part.closes for part in parts]]] = True
-        return Rows(begin, end, count, kind, faults, closes, is_cut_off, by_extents)
+        begin, end, counts, faults = np.zeros((4, 0), np.int64)
+        masks = np.zeros((3, 0), np.bool_)
+        nothing = Rows(begin, end, counts, np.zeros(0, np.uint8), faults, *masks)
+        rows = Rows(*map(np.concatenate, zip(nothing, *self.parts, strict=True)))
+        rows.fault[rows.kind == UNKNOWN] = int(rules.UNKNOWN_METADATA)
+        rows.fault[(rows.kind == DAMAGED) & (rows.fault == 0)] = int(rules.BAD_FUNCTION)
+        return rows
 
     def note(self, rule: Rule, value: int = 0) -> None:
         """Report a finding about the record at hand."""
