@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,13 +52,13 @@ def source(module: str) -> ast.Module:
 def modules(name: str) -> list[str]:
     """The modules of a package, or the module, that have public names."""
     path = ROOT / "fxframework" / name
-    found = [f"fxframework.{name}"]
+    module_names = [f"fxframework.{name}"]
     if path.is_dir():
         for file in sorted(path.rglob("*.py")):
             name = ".".join(file.relative_to(ROOT).with_suffix("").parts)
             if not name.endswith("__init__") and not name.startswith(tuple(HIDDEN)):
-                found.append(name)
-    return [name for name in found if public(name)]
+                module_names.append(name)
+    return [name for name in module_names if public(name)]
 
 
 def public(module: str) -> list[str]:
@@ -72,14 +73,18 @@ def things(module: str) -> Iterator[Thing]:
     """The public names of a module, but those that another documented module defines."""
     for name in public(module):
         home = defined(module, name)[0]
-        if home == module or home.startswith((*HIDDEN, *(f"fxframework.{x}." for x in EXPORTS))):
+        if home == module or home.startswith(
+            (*HIDDEN, *(f"fxframework.{package}." for package in EXPORTS))
+        ):
             yield thing(module, name)
 
 
 def thing(module: str, name: str) -> Thing:
     """A public name of a module, wherever it is defined."""
     _, node, doc = defined(module, name)
-    bases = tuple(map(ast.unparse, node.bases)) if isinstance(node, ast.ClassDef) else ()
+    bases: tuple[str, ...] = ()
+    if isinstance(node, ast.ClassDef):
+        bases = tuple(map(ast.unparse, node.bases))
     return Thing(module, name, node, doc, bases)
 
 
@@ -101,15 +106,16 @@ def defined(module: str, name: str) -> tuple[str, ast.AST, str]:
 
 def targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
     """What an assignment binds."""
-    found = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return [each.id for target in found for each in ast.walk(target) if isinstance(each, ast.Name)]
+    bound = node.targets if isinstance(node, ast.Assign) else [node.target]
+    parts = itertools.chain.from_iterable(map(ast.walk, bound))
+    return [part.id for part in parts if isinstance(part, ast.Name)]
 
 
 def beside(body: list[ast.stmt], index: int) -> str:
     """The text behind an assignment, which documents it."""
-    after = body[index + 1] if index + 1 < len(body) else None
-    if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-        value = after.value.value
+    next_statement = next(iter(body[index + 1 :]), None)
+    if isinstance(next_statement, ast.Expr) and isinstance(next_statement.value, ast.Constant):
+        value = next_statement.value.value
         if isinstance(value, str):
             return value
     return ""
@@ -131,7 +137,7 @@ class Field:
 def lineage(thing: Thing) -> list[ast.ClassDef]:
     """A class, and its bases that are of the framework, nearest first."""
     assert isinstance(thing.node, ast.ClassDef)  # noqa: S101 (who asks knows)
-    found = [thing.node]
+    classes = [thing.node]
     module = defined(thing.module, thing.name)[0]
     for base in thing.bases:
         try:
@@ -140,8 +146,8 @@ def lineage(thing: Thing) -> list[ast.ClassDef]:
             continue  # of the standard library
         if isinstance(node, ast.ClassDef):
             bases = tuple(map(ast.unparse, node.bases))
-            found += lineage(Thing(home, base, node, doc, bases))
-    return found
+            classes += lineage(Thing(home, base, node, doc, bases))
+    return classes
 
 
 def shown(thing: Thing) -> list[ast.ClassDef]:
@@ -152,79 +158,94 @@ def shown(thing: Thing) -> list[ast.ClassDef]:
 @functools.cache
 def names() -> frozenset[str]:
     """All names that have an entry."""
-    found = {name for each in PACKAGES for module in modules(each) for name in public(module)}
-    return found.union(*(public(f"fxframework.{package}") for package in EXPORTS))
+    exported = {
+        name
+        for package_name in PACKAGES
+        for module in modules(package_name)
+        for name in public(module)
+    }
+    return exported.union(*(public(f"fxframework.{package}") for package in EXPORTS))
 
 
 def fields(thing: Thing) -> list[Field]:
     """The public fields of a class; one that overrides another without a word has its words."""
-    found: dict[str, Field] = {}
+    field_by_name: dict[str, Field] = {}
     own = shown(thing)
     for node in lineage(thing):
         for field in declared(node):
-            known = found.get(field.name)
-            if known is None and node in own:
-                found[field.name] = field
-            elif known is not None and not known.doc:
-                found[field.name] = attrs.evolve(known, doc=field.doc)
-    return list(found.values())
+            declared_earlier = field_by_name.get(field.name)
+            if declared_earlier is None and node in own:
+                field_by_name[field.name] = field
+            elif declared_earlier is not None and not declared_earlier.doc:
+                field_by_name[field.name] = attrs.evolve(declared_earlier, doc=field.doc)
+    return list(field_by_name.values())
 
 
 def declared(node: ast.ClassDef) -> Iterator[Field]:
     """What the body of a class declares."""
-    for index, each in enumerate(node.body):
-        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
-            name, kind, value = each.target.id, ast.unparse(each.annotation), each.value
-        elif isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
-            name, kind, value = each.targets[0].id, "", each.value
+    for index, statement in enumerate(node.body):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            name = statement.target.id
+            kind = ast.unparse(statement.annotation)
+        elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            name = statement.targets[0].id
+            kind = ""
         else:
             continue
         if not name.startswith("_"):
             if kind.startswith("ClassVar["):
                 kind = kind.removeprefix("ClassVar[").removesuffix("]")
-            doc = beside(node.body, index) or helped(value)
-            yield Field(name, kind, "" if value is None else default(value), doc)
+            doc = beside(node.body, index) or helped(statement.value)
+            yield Field(name, kind, default(statement.value), doc)
 
 
 def helped(value: ast.expr | None) -> str:
     """What a limit, or a parameter of a step, says of itself."""
     if isinstance(value, ast.Call) and ast.unparse(value.func) in {"_limit", "parameter"}:
-        given = {each.arg: each.value for each in value.keywords}
-        said = given["help"] if "help" in given else value.args[1]
-        text: str = ast.literal_eval(said)
+        keywords = {keyword.arg: keyword.value for keyword in value.keywords}
+        help_text = keywords["help"] if "help" in keywords else value.args[1]
+        text: str = ast.literal_eval(help_text)
         return f"{text[:1].upper()}{text[1:]}."
     return ""
 
 
-def default(value: ast.expr) -> str:
+def default(value: ast.expr | None) -> str:
     """The default of a field, as attrs takes it; the empty string where it must be given."""
-    if isinstance(value, ast.Call) and ast.unparse(value.func) in {"attrs.field", "attr.ib"}:
-        given = {each.arg: each.value for each in value.keywords}
-        if "default" in given:
-            return ast.unparse(given["default"])
-        return f"{ast.unparse(given['factory'])}()" if "factory" in given else ""
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "parameter":
-        return ast.unparse(value.args[0]) if value.args else ""
-    if isinstance(value, ast.Call) and ast.unparse(value.func) in {"_named", "_suffixed"}:
-        of = ast.literal_eval(value.args[0])
-        return f"its {of}" if ast.unparse(value.func) == "_named" else f"its {of} as a suffix"
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "_limit":
-        return ast.unparse(value.args[0])
-    return ast.unparse(value)
+    if value is None:
+        return ""
+    if not isinstance(value, ast.Call):
+        return ast.unparse(value)
+    arguments = [ast.unparse(argument) for argument in value.args]
+    match ast.unparse(value.func):
+        case "attrs.field" | "attr.ib":
+            keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in value.keywords}
+            if "default" in keywords:
+                return keywords["default"]
+            return f"{keywords['factory']}()" if "factory" in keywords else ""
+        case "parameter":
+            return "".join(arguments[:1])
+        case "_named":
+            return f"its {ast.literal_eval(value.args[0])}"
+        case "_suffixed":
+            return f"its {ast.literal_eval(value.args[0])} as a suffix"
+        case "_limit":
+            return arguments[0]
+        case _:
+            return ast.unparse(value)
 
 
 def members(thing: Thing) -> Iterator[tuple[Function, set[str]]]:
     """Public methods and properties, with their decorators."""
-    seen = set()
-    for each in (each for node in shown(thing) for each in node.body):
-        if not isinstance(each, Function) or each.name in seen:
+    names_seen = set()
+    for function in (function for node in shown(thing) for function in node.body):
+        if not isinstance(function, Function) or function.name in names_seen:
             continue
-        marks = {ast.unparse(mark).partition("(")[0] for mark in each.decorator_list}
+        marks = {ast.unparse(mark).partition("(")[0] for mark in function.decorator_list}
         setters = any(mark.endswith((".setter", ".default", ".validator")) for mark in marks)
-        if each.name.startswith("_") or setters or "overload" in marks:
+        if function.name.startswith("_") or setters or "overload" in marks:
             continue
-        seen.add(each.name)
-        yield each, marks
+        names_seen.add(function.name)
+        yield function, marks
 
 
 def signature(node: Function, name: str = "", *, bound: bool = False) -> str:
@@ -241,14 +262,17 @@ def signature(node: Function, name: str = "", *, bound: bool = False) -> str:
 
 def page_of(name: str) -> str:
     """The reference of a package or a module."""
-    parts = []
+    sections = []
     for module in modules(name):
-        said = list(things(module))
-        if said:
+        entries_of_module = list(things(module))
+        if entries_of_module:
             about = prose(ast.get_docstring(source(module)) or "")
-            entries = [f"### `{thing.name}`\n\n{thing_text(thing)}" for thing in said]
-            parts.append(f"## `{module}`\n\n{about}\n\n" + "\n".join(entries))
-    return "\n".join(parts)
+            entries = [
+                f"### `{entry_thing.name}`\n\n{thing_text(entry_thing)}"
+                for entry_thing in entries_of_module
+            ]
+            sections.append(f"## `{module}`\n\n{about}\n\n" + "\n".join(entries))
+    return "\n".join(sections)
 
 
 def entry(package: str, name: str) -> str:
@@ -265,25 +289,26 @@ def thing_text(thing: Thing) -> str:
         return class_text(node, thing)
     assert isinstance(node, ast.Assign | ast.AnnAssign)  # noqa: S101 (what defined() gives)
     value = "" if node.value is None else ast.unparse(node.value)
-    shown = f"{thing.name} = {value}" if len(value) <= 100 else f"{thing.name} = ..."
-    return f"{code(shown)}\n{prose(thing.doc)}\n"
+    assignment = f"{thing.name} = {value}" if len(value) <= 100 else f"{thing.name} = ..."
+    return f"{code(assignment)}\n{prose(thing.doc)}\n"
 
 
 def class_text(node: ast.ClassDef, thing: Thing) -> str:
     """A class: what it is, how it is made, its fields, its members."""
-    made = next((each for each in node.body if isinstance(each, Function)
+    init = next((each for each in node.body if isinstance(each, Function)
                  and each.name == "__init__"), None)  # fmt: skip
     bases = f"({', '.join(thing.bases)})" if thing.bases else ""
     head = f"class {node.name}{bases}"
-    if made is not None:
-        head += "\n" + signature(made, node.name, bound=True).removesuffix(" -> None")
-    parts = [code(head), prose(thing.doc)]
-    rows = [
-        f"| `{each.name}` | {coded(each.type)} | {coded(each.default)} | {cell(each.doc) or '–'} |"
-        for each in fields(thing)
-    ]
+    if init is not None:
+        head += "\n" + signature(init, node.name, bound=True).removesuffix(" -> None")
+    paragraphs = [code(head), prose(thing.doc)]
+    rows = []
+    for field in fields(thing):
+        meaning = cell(field.doc) or "–"
+        name = f"`{field.name}`"
+        rows.append(f"| {name} | {coded(field.type)} | {coded(field.default)} | {meaning} |")
     if rows:
-        parts.append("| field | type | default | meaning |\n| --- | --- | --- | --- |\n"
+        paragraphs.append("| field | type | default | meaning |\n| --- | --- | --- | --- |\n"
                      + "\n".join(rows))  # fmt: skip
     tests = []
     for each, marks in members(thing):
@@ -292,13 +317,13 @@ def class_text(node: ast.ClassDef, thing: Thing) -> str:
             tests.append(f"| `{each.name}` | {cell(doc)} |")
         elif {"property", "functools.cached_property"} & marks:
             gives = "" if each.returns is None else f": {ast.unparse(each.returns)}"
-            parts.append(f"**`{each.name}{gives}`**\n\n{prose(doc)}")
+            paragraphs.append(f"**`{each.name}{gives}`**\n\n{prose(doc)}")
         else:
             bound = "staticmethod" not in marks
-            parts.append(f"**`{signature(each, bound=bound)}`**\n\n{prose(doc)}")
+            paragraphs.append(f"**`{signature(each, bound=bound)}`**\n\n{prose(doc)}")
     if tests:
-        parts.append("| test | what must hold |\n| --- | --- |\n" + "\n".join(tests))
-    return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
+        paragraphs.append("| test | what must hold |\n| --- | --- |\n" + "\n".join(tests))
+    return "\n\n".join(part.rstrip() for part in paragraphs if part) + "\n"
 
 
 def code(text: str) -> str:

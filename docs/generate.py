@@ -39,6 +39,8 @@ __all__ = ["DOCS", "bundled", "commands", "filled", "hooks", "main", "pages", "p
 DOCS = Path(__file__).resolve().parent
 WIDTH = 100
 MARKS = re.compile(r"<!-- generated: (?P<name>[^>]*?) -->\n(?P<text>.*?)<!-- end -->", re.DOTALL)
+COMMAND_OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*( [a-z_]+=[A-Za-z]+)?(?![\w-])")
+PLACEHOLDER = re.compile(r"<([^<>`]*)>")
 TYPES = {bool: "yes or no", int: "integer", float: "number", str: "text"}
 KINDS = {"code": "code", "text": "text", "bytes": "bytes", "array": "array", "?": "bool"}
 NUMBERS = {"i": "int", "u": "uint", "f": "float"}
@@ -48,22 +50,19 @@ NUMBERS = {"i": "int", "u": "uint", "f": "float"}
 
 
 def bundled() -> Host:
-    """A host with the plugins of this distribution alone."""
-    names = [
-        entry.name
-        for entry in entry_points(group=GROUP)
-        if entry.dist is not None and entry.dist.name == "fxframework"
-    ]
+    """Return a host with the plugins of this distribution alone."""
+    entries = [entry for entry in entry_points(group=GROUP) if entry.dist is not None]
+    names = [entry.name for entry in entries if entry.dist.name == "fxframework"]
     return Host(environ={"FXF_PLUGINS": ",".join(names)})
 
 
 def catalogues(host: Host) -> dict[str, Catalogue]:
-    """The catalogues of findings: the framework's, and those of the formats."""
-    found = {"fxframework": FRAMEWORK_RULES}
+    """Return the catalogues of findings: the framework's, and those of the formats."""
+    rules_of_format = {"fxframework": FRAMEWORK_RULES}
     for reader in host.readers.values():
         if reader.rules is not None:
-            found[reader.format] = reader.rules()
-    return found
+            rules_of_format[reader.format] = reader.rules()
+    return rules_of_format
 
 
 def schemas(host: Host, format: str) -> Mapping[str, TableSchema]:
@@ -79,8 +78,10 @@ def options(host: Host) -> Iterator[tuple[str, tuple[Option, ...]]]:
     for writer in host.writers.values():
         yield f"writer `{writer.format}`", writer.options
     for exporter in host.exporters:
-        of = f" of `{exporter.accepts}`" if isinstance(exporter.accepts, str) else ""
-        yield f"exporter `{exporter.name}`{of}", exporter.options
+        owner = f"exporter `{exporter.name}`"
+        if isinstance(exporter.accepts, str):
+            owner += f" of `{exporter.accepts}`"
+        yield owner, exporter.options
 
 
 def hooks() -> dict[str, Callable[..., Any]]:
@@ -99,20 +100,23 @@ def commands(host: Host) -> dict[str, tuple[click.Command, str]]:
         name="fxf", help=HELP, epilog=EPILOG, subcommand_metavar="[COMMAND] FILE...",
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    outer = click.Context(
-        group, info_name="fxf", obj=Session(Screen(), host), color=False, terminal_width=WIDTH,
-        max_content_width=WIDTH, help_option_names=["-h", "--help"],
+    terminal: dict[str, Any] = {
+        "color": False,
+        "terminal_width": WIDTH,
+        "max_content_width": WIDTH,
+    }
+    group_context = click.Context(
+        group, info_name="fxf", obj=Session(Screen(), host), help_option_names=["-h", "--help"],
+        **terminal,
     )  # fmt: skip
-    found: dict[str, tuple[click.Command, str]] = {"fxf": (group, group.get_help(outer))}
+    help_of_command: dict[str, tuple[click.Command, str]] = {}
+    help_of_command["fxf"] = (group, group.get_help(group_context))
     for name in COMMANDS:
-        command = group.get_command(outer, name)
+        command = group.get_command(group_context, name)
         assert command is not None  # noqa: S101 (it is listed)
-        context = click.Context(
-            command, parent=outer, info_name=name, color=False, terminal_width=WIDTH,
-            max_content_width=WIDTH,
-        )  # fmt: skip
-        found[f"fxf {name}"] = (command, command.get_help(context))
-    return found
+        context = click.Context(command, parent=group_context, info_name=name, **terminal)
+        help_of_command[f"fxf {name}"] = (command, command.get_help(context))
+    return help_of_command
 
 
 # --- Markdown ------------------------------------------------------------------------------------
@@ -120,13 +124,14 @@ def commands(host: Host) -> dict[str, tuple[click.Command, str]]:
 
 def cell(text: str) -> str:
     """A text escaped for a cell of a table."""
-    text = re.sub(r"\s+", " ", text).replace("``", "`").replace("|", "\\|")
-    parts = text.split("`")
-    for place in range(0, len(parts), 2):
-        words = re.sub(r"(?<![\w-])--?[a-z][a-z-]*( [a-z_]+=[A-Za-z]+)?(?![\w-])", r"`\g<0>`",
-                       parts[place])  # fmt: skip
-        parts[place] = re.sub(r"<([^<>`]*)>", r"`<\1>`", words)
-    return "`".join(parts)
+    one_line = re.sub(r"\s+", " ", text)
+    escaped = one_line.replace("``", "`").replace("|", "\\|")
+    # Outside and inside of backquotes in turn: options and placeholders get some outside.
+    spans = escaped.split("`")
+    for number in range(0, len(spans), 2):
+        with_options = COMMAND_OPTION.sub(r"`\g<0>`", spans[number])
+        spans[number] = PLACEHOLDER.sub(r"`<\1>`", with_options)
+    return "`".join(spans)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -144,18 +149,12 @@ def rule_table(rules: Catalogue) -> str:
     """A catalogue of findings."""
     head = ("code", "severity", "finding", "rule, and its section", "reference readers",
             "ours", "remedy")  # fmt: skip
-    rows = [
-        (
-            f"`{rule.code}`",
-            rule.severity.word,
-            cell(rule.title),
-            f"{cell(rule.rule)} *({cell(rule.section)})*",
-            cell(rule.readers) or "–",
-            cell(rule.ours) or "–",
-            cell(rule.remedy) or "–",
-        )
-        for rule in rules.values()
-    ]
+    rows = []
+    for rule in rules.values():
+        rule_and_section = f"{cell(rule.rule)} *({cell(rule.section)})*"
+        advice = [cell(text) or "–" for text in (rule.readers, rule.ours, rule.remedy)]
+        code = f"`{rule.code}`"
+        rows.append((code, rule.severity.word, cell(rule.title), rule_and_section, *advice))
     return table(head, rows)
 
 
@@ -179,11 +178,12 @@ def column_table(columns: Iterable[Column]) -> str:
 
 
 def standard_tables() -> str:
-    """The tables that do not depend on the format."""
-    return "\n".join(
-        f"### `{schema.name}`\n\nA row is {cell(schema.doc)}.\n\n{column_table(schema.all_columns)}"
-        for schema in STANDARD_TABLES.values()
-    )
+    """Return the tables that do not depend on the format."""
+    sections = []
+    for schema in STANDARD_TABLES.values():
+        columns = column_table(schema.all_columns)
+        sections.append(f"### `{schema.name}`\n\nA row is {cell(schema.doc)}.\n\n{columns}")
+    return "\n".join(sections)
 
 
 def tables_of(own: Mapping[str, TableSchema]) -> str:
@@ -191,30 +191,38 @@ def tables_of(own: Mapping[str, TableSchema]) -> str:
     standard = [f"`{name}`" for name in own if name in STANDARD_TABLES]
     text = f"Standard tables that are filled: {', '.join(standard)}, and `diagnostics`.\n"
     for name, schema in own.items():
-        known = {column.name for column in STANDARD_TABLES[name].all_columns} \
-            if name in STANDARD_TABLES else set()  # fmt: skip
-        added = [column for column in schema.all_columns if column.name not in known]
-        if added and known:
-            text += f"\nAdded to `{name}`:\n\n{column_table(added)}"
-        elif added:
+        if name not in STANDARD_TABLES:
             text += f"\nA table of its own, `{name}`; a row is {cell(schema.doc)}:\n\n"
-            text += column_table(added)
+            text += column_table(schema.all_columns)
+            continue
+        standard_columns = {column.name for column in STANDARD_TABLES[name].all_columns}
+        added = [column for column in schema.all_columns if column.name not in standard_columns]
+        if added:
+            text += f"\nAdded to `{name}`:\n\n{column_table(added)}"
     return text
+
+
+def format_tables(host: Host, format: str) -> str:
+    """Return the tables that a format fills."""
+    return tables_of(schemas(host, format))
 
 
 def option_table(host: Host) -> str:
     """The options of readers, writers and exporters."""
-    rows = [
-        (whose, f"`{option.name}`", TYPES[option.type], default(option), cell(option.help))
-        for whose, some in options(host)
-        for option in some
-    ]
+    rows = []
+    for owner, owner_options in options(host):
+        for option in owner_options:
+            type_name = TYPES[option.type]
+            name = f"`{option.name}`"
+            rows.append((owner, name, type_name, default(option), cell(option.help)))
     return table(("of", "option", "type", "default", "meaning"), rows)
 
 
 def _default(value: float | None) -> str:
     """The default of a limit; one that depends on the input is in its help."""
-    return "" if value is None else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+    if value is None:
+        return ""
+    return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
 
 
 def limit_table() -> str:
@@ -227,18 +235,21 @@ def limit_table() -> str:
 
 
 def default(option: Option) -> str:
-    """An option's default as it is written after ``-o``."""
+    """Return an option's default as it is written after ``-o``."""
     if option.type is bool:
         return "`yes`" if option.default else "`no`"
-    return f"`{option.default}`" if option.default not in {"", None} else "–"
+    if option.default in {"", None}:
+        return "–"
+    return f"`{option.default}`"
 
 
 def hook_text() -> str:
-    """Every hook with its exact arguments and its documentation."""
-    return "\n".join(
-        f"### `{name}`\n\n{fenced(f'def {signature(hook)}: ...', 'python')}\n{docstring(hook)}"
-        for name, hook in hooks().items()
-    )
+    """Return every hook with its exact arguments and its documentation."""
+    sections = []
+    for name, hook in hooks().items():
+        definition = fenced(f"def {signature(hook)}: ...", "python")
+        sections.append(f"### `{name}`\n\n{definition}\n{docstring(hook)}")
+    return "\n".join(sections)
 
 
 def docstring(hook: Callable[..., Any]) -> str:
@@ -251,11 +262,11 @@ def docstring(hook: Callable[..., Any]) -> str:
 
 def command_text(host: Host) -> str:
     """The help of every command; what all of them take is listed once, with ``fxf``."""
-    parts = []
+    sections = []
     for name, (_, text) in commands(host).items():
-        shown = text if name == "fxf" else text.split("\nEverywhere:")[0]
-        parts.append(f"### `{name}`\n\n{fenced(shown)}")
-    return "\n".join(parts)
+        own_text = text if name == "fxf" else text.split("\nEverywhere:")[0]
+        sections.append(f"### `{name}`\n\n{fenced(own_text)}")
+    return "\n".join(sections)
 
 
 # --- Record examples -----------------------------------------------------------------------------
@@ -445,9 +456,8 @@ def shown(
     sink = Sink.memory()
     rules = host.reader(format).rules
     assert rules is not None  # noqa: S101 (the format has a catalogue)
-    session = writer.open(
-        sink, parse_options({}, writer.options, whose="writer"), Diagnostics(rules())
-    )
+    defaults = parse_options({}, writer.options, whose="writer")
+    session = writer.open(sink, defaults, Diagnostics(rules()))
     for record in records:
         session.write(record)
     session.close()
@@ -457,12 +467,15 @@ def shown(
 
 def record_text(records: Iterable[dict[str, Any]]) -> str:
     """Examples of records, by their kind."""
-    parts: dict[str, list[str]] = {}
+    lines_of_kind: dict[str, list[str]] = {}
     for record in records:
-        parts.setdefault(record["record"], []).append(json.dumps(record, ensure_ascii=False))
-    return "\n".join(
-        f"### `{kind}`\n\n{fenced(chr(10).join(lines), 'json')}" for kind, lines in parts.items()
-    )
+        line = json.dumps(record, ensure_ascii=False)
+        lines_of_kind.setdefault(record["record"], []).append(line)
+    sections = []
+    for kind, lines in lines_of_kind.items():
+        examples = fenced("\n".join(lines), "json")
+        sections.append(f"### `{kind}`\n\n{examples}")
+    return "\n".join(sections)
 
 
 def of_each_kind(
@@ -471,9 +484,11 @@ def of_each_kind(
     """The first record of each kind in some files."""
     kinds: set[str] = set()
     for format, reading, records in files:
-        some = list(shown(host, format, records, reading))
-        yield from (record for record in some if record["record"] not in kinds)
-        kinds.update(record["record"] for record in some)
+        records_of_file = list(shown(host, format, records, reading))
+        for record in records_of_file:
+            if record["record"] not in kinds:
+                yield record
+        kinds.update(record["record"] for record in records_of_file)
 
 
 # --- Differences from Perfetto -------------------------------------------------------------------
@@ -482,16 +497,10 @@ def of_each_kind(
 def divergence_table() -> str:
     """The differences from Perfetto that the oracle's tests show, each on a trace of its own."""
     module = loaded("fxframework_divergences", DOCS.parent / "tests/oracle/divergences.py")
-    rows = [
-        (
-            f"`{one.name}`",
-            cell(one.perfetto),
-            cell(one.ours),
-            cell(one.reason),
-            says(one.says),
-        )
-        for one in module.DIVERGENCES.values()
-    ]
+    rows = []
+    for divergence in module.DIVERGENCES.values():
+        texts = [cell(text) for text in (divergence.perfetto, divergence.ours, divergence.reason)]
+        rows.append((f"`{divergence.name}`", *texts, says(divergence.says)))
     return table(("name", "Perfetto", "ours", "why", "Perfetto says"), rows)
 
 
@@ -517,9 +526,9 @@ def loaded(name: str, path: Path) -> Any:
 
 
 def parts() -> dict[str, Callable[[], str]]:
-    """What makes each generated part, by its name."""
+    """Return the functions that make the generated parts, by the names of these."""
     host = bundled()
-    made: dict[str, Callable[[], str]] = {
+    makers: dict[str, Callable[[], str]] = {
         "tables": standard_tables,
         "options": lambda: option_table(host),
         "limits": limit_table,
@@ -531,32 +540,31 @@ def parts() -> dict[str, Callable[[], str]]:
         "records xray-basic": lambda: record_text(of_each_kind(host, BASIC)),
         "divergences trace": divergence_table,
     }
-    first: dict[int, str] = {}
+    # Formats that share a catalogue show it once, on the page of the first of them.
+    first_with_catalogue: dict[int, str] = {}
     for format, rules in catalogues(host).items():
-        other = first.setdefault(id(rules), format)
-        made[f"rules {format}"] = lambda rules=rules, format=format, other=other: (  # type: ignore[misc]
-            rule_table(rules)
-            if other == format
-            else f"The catalogue is that of [`{other}`]({other}.md#findings).\n"
-        )
+        first_format = first_with_catalogue.setdefault(id(rules), format)
+        if first_format == format:
+            makers[f"rules {format}"] = functools.partial(rule_table, rules)
+        else:
+            link = f"The catalogue is that of [`{first_format}`]({first_format}.md#findings).\n"
+            makers[f"rules {format}"] = functools.partial(str, link)
     api = loaded("fxframework_api", DOCS / "api.py")
     for package in api.PACKAGES:
-        made[f"api {package}"] = lambda package=package: api.page_of(package)  # type: ignore[misc]
+        makers[f"api {package}"] = functools.partial(api.page_of, package)
     for package in api.EXPORTS:
         for name in api.public(f"fxframework.{package}"):
-            made[f"api {package}.{name}"] = functools.partial(api.entry, package, name)
+            makers[f"api {package}.{name}"] = functools.partial(api.entry, package, name)
     for format in host.readers:
-        made[f"tables {format}"] = lambda format=format: tables_of(  # type: ignore[misc]
-            schemas(host, format)
-        )
-    return made
+        makers[f"tables {format}"] = functools.partial(format_tables, host, format)
+    return makers
 
 
 def filled(page: str, makers: Mapping[str, Callable[[], str]]) -> str:
     """A page with its generated parts as they should be. KeyError for a part that nobody makes."""
 
-    def fill(found: re.Match[str]) -> str:
-        name = found["name"]
+    def fill(match: re.Match[str]) -> str:
+        name = match["name"]
         return f"<!-- generated: {name} -->\n\n{makers[name]()}\n<!-- end -->"
 
     return MARKS.sub(fill, page)
@@ -571,20 +579,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the parts, or check them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="change nothing; 1 if one is stale")
-    asked = parser.parse_args(arguments)
+    only_check = parser.parse_args(arguments).check
     makers = parts()
-    stale = 0
+    has_stale_page = False
     for path in pages():
-        before = path.read_text(encoding="utf-8")
-        after = filled(before, makers)
-        if before == after:
+        old_text = path.read_text(encoding="utf-8")
+        new_text = filled(old_text, makers)
+        if old_text == new_text:
             continue
-        stale += 1
-        if not asked.check:
-            path.write_text(after, encoding="utf-8")
-        word = "stale" if asked.check else "written"
-        print(f"{path.relative_to(DOCS)}: {word}")
-    return 1 if stale and asked.check else 0
+        page_name = path.relative_to(DOCS)
+        if only_check:
+            has_stale_page = True
+            print(f"{page_name}: stale")
+        else:
+            path.write_text(new_text, encoding="utf-8")
+            print(f"{page_name}: written")
+    return int(has_stale_page)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ class MyLog:
     """Texts in a memory."""
 
     def __init__(self, memory):
-        self.memory, self.end = memory, 8
+        self.memory = memory
+        self.end = 8
 
     def append(self, text: bytes):
         """Store the text first, and count it last: with one store it is there."""
@@ -29,12 +30,16 @@ class MyLog:
     @staticmethod
     def read(image: bytes) -> list[bytes]:
         """The texts of an image; AssertionError for an invalid image."""
-        texts, at = [], 8
-        for _ in range(int.from_bytes(image[:8], "little")):
-            length = int.from_bytes(image[at : at + 8], "little")
-            texts.append(image[at + 8 : at + 8 + length])
-            assert all(texts[-1]), f"a text with holes at byte {at}"
-            at += 8 + length + -length % 8
+        texts = []
+        offset = 8
+        text_count = int.from_bytes(image[:8], "little")
+        for _ in range(text_count):
+            length = int.from_bytes(image[offset : offset + 8], "little")
+            text = image[offset + 8 :][:length]
+            assert all(text), f"a text with holes at byte {offset}"
+            texts.append(text)
+            padding = -length % 8
+            offset += 8 + length + padding
         return texts
 
 
@@ -57,8 +62,8 @@ def test_my_log_in_a_vmo(vmo):
 def test_my_traces_fit_a_small_buffer(trace_buffer):
     buffer = trace_buffer(4096, mode="circular")
     writer = TraceWriter(buffer, ticks_per_second=1000)
-    for at in range(500):
-        writer.instant("app", f"event {at % 10}", thread=(1, 2), timestamp=at)
+    for tick in range(500):
+        writer.instant("app", f"event {tick % 10}", thread=(1, 2), timestamp=tick)
     buffer.stop()
     with fxf.open(buffer.memory.read(0, 4096), format="trace-buffer") as capture:
         assert capture.table("instants")["ts"][-1] == 499_000_000
@@ -67,9 +72,9 @@ def test_my_traces_fit_a_small_buffer(trace_buffer):
 def test_my_traces_survive_a_crash(crashtest):
     def write(buffer):
         writer = TraceWriter(buffer, ticks_per_second=1000)
-        for at in range(5):
-            writer.instant("app", f"event {at}", {"at": at}, thread=(1, 2), timestamp=at)
-            buffer.memory.note(at)  # committed: from here on it must be there
+        for tick in range(5):
+            writer.instant("app", f"event {tick}", {"at": tick}, thread=(1, 2), timestamp=tick)
+            buffer.memory.note(tick)  # committed: from here on it must be there
 
     def check(image, notes):
         with fxf.open(image, format="trace-buffer") as capture:

@@ -121,7 +121,7 @@ TEMPORARY_FILE_FAILED = Rule(
     "FXF0011",
     ERROR,
     "a temporary file cannot be written",
-    rule="The folder of temporary files has room for what does not fit in memory.",
+    rule="The folder of temporary files has room for data that does not fit in memory.",
     section="docs, Command line",
     ours="The command stops with exit status 1; an existing output file stays as it is.",
     remedy="Free some space there, or set TMPDIR to a folder on another disk.",

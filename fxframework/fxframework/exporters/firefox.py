@@ -192,28 +192,28 @@ class FirefoxExport(Export):
     ) -> I64:
         """Return the stack after each begin or end of a call; -1 for none. Adds new stacks."""
         nesting = Nesting(threads)
-        known = Stacks(deepest)
-        after = np.empty(thread.size, np.int64)
-        for first in range(0, thread.size, CHUNK):
-            part = slice(first, first + CHUNK)
-            what = np.where(is_end[part], END, BEGIN).astype(np.uint8)
-            names = frames[part].astype(np.uint32)
-            nesting.nest(what, thread[part], names)
-            stacks = known.add(nesting, what, names)
+        known_stacks = Stacks(deepest)
+        stack_after = np.empty(thread.size, np.int64)
+        for chunk_start in range(0, thread.size, CHUNK):
+            chunk = slice(chunk_start, chunk_start + CHUNK)
+            nesting_kinds = np.where(is_end[chunk], END, BEGIN).astype(np.uint8)
+            names = frames[chunk].astype(np.uint32)
+            nesting.nest(nesting_kinds, thread[chunk], names)
+            stacks = known_stacks.add(nesting, nesting_kinds, names)
             # Deeper calls have the stack at the limit, also after one of them ended.
             is_deep = nesting.depths > deepest
-            is_popped = is_end[part] & ~is_deep
-            is_deep_begin = is_deep & ~is_end[part]
+            is_popped = is_end[chunk] & ~is_deep
+            is_deep_begin = is_deep & ~is_end[chunk]
             self._dropped[DEEP] += int(np.count_nonzero(is_deep_begin))
-            below = np.append(known.below, -1)
-            after[part] = np.where(is_popped, below[stacks], stacks)
-        parents = known.below
+            parent_of = np.append(known_stacks.below, -1)
+            stack_after[chunk] = np.where(is_popped, parent_of[stacks], stacks)
+        parents = known_stacks.below
         offset = self._stack_count
-        self._stack_frames.append(known.names.astype(np.int64))
+        self._stack_frames.append(known_stacks.names.astype(np.int64))
         prefixes = np.where(parents < 0, -1, parents + offset)
         self._stack_prefixes.append(prefixes)
         self._stack_count += parents.size
-        return np.where(after < 0, -1, after + offset)
+        return np.where(stack_after < 0, -1, stack_after + offset)
 
     def _categories_of(self, table: Table) -> NDArray[np.int64]:
         """Return the index of the category of each row; new ones are added."""

@@ -259,9 +259,9 @@ class _Spans:
             cell, is_present = member.of(batch.array(column), has_attributes)
             cells.append(cell)
             has_attributes = has_attributes | is_present
-        _, first = where(self._templates, unfinished, IS_UNFINISHED[1:])
+        _, first_text = where(self._templates, unfinished, IS_UNFINISHED[1:])
         _, further = where(self._templates, unfinished, IS_UNFINISHED)
-        cells.append((TEXT, np.where(has_attributes, further, first)))
+        cells.append((TEXT, np.where(has_attributes, further, first_text)))
         return cells, has_attributes | unfinished
 
     def _thread(self, thread: int) -> str:
@@ -299,18 +299,18 @@ class _Spans:
         leads[first_of_process] = self._templates.texts(encoded)
         return order, leads
 
-    def _relations(self, places: I64, first: int) -> tuple[Bounds, Bounds, list[I64]]:
+    def _relations(self, places: I64, first_member: int) -> tuple[Bounds, Bounds, list[I64]]:
         """Return for each span the bounds of its parent and of its links, and columns of members.
 
-        ``first`` is the number of the first member. Parents come first, then links; a link is two
-        members, of a trace id and a span id.
+        ``first_member`` is the number of the first one. Parents come first, then links; a link is
+        two members, of a trace id and a span id.
         """
         spans = self._spans
         text = self._templates.text
         parent_places = spans.parent[places]
         has_parent = parent_places >= 0
         parents = spans.span[parent_places[has_parent]]
-        parent_stops = first + np.cumsum(has_parent)
+        parent_stops = first_member + np.cumsum(has_parent)
         parent_starts = parent_stops - has_parent
         begin = np.searchsorted(self._link_targets, places, "left")
         end = np.searchsorted(self._link_targets, places, "right")
@@ -332,7 +332,7 @@ class _Spans:
             signed(np.append(parents, link_ids)),
             np.append(behind_parents, np.tile(behind_ids, sources.size)),
         ]
-        link_starts = first + parents.size + 2 * links_before
+        link_starts = first_member + parents.size + 2 * links_before
         link_stops = link_starts + 2 * link_counts
         return (parent_starts, parent_stops), (link_starts, link_stops), columns
 

@@ -118,18 +118,21 @@ class ArgumentMembers:
         templates = self._texts.templates
         for batch in batches:
             for rows, args in self._args(batch):
-                part = batch.select(rows)
-                for piece in stretches(_string_sizes(part, args), STRING_BYTES):
+                chosen_rows = batch.select(rows)
+                for chosen_piece in stretches(_string_sizes(chosen_rows, args), STRING_BYTES):
                     templates.forget(KEPT)
-                    starts = args.starts[piece]
-                    stops = args.stops[piece]
+                    starts = args.starts[chosen_piece]
+                    stops = args.stops[chosen_piece]
                     # Number the members from the first of this piece on.
-                    first = starts[0]
+                    first_argument = starts[0]
                     if self._stream is not None and args.columns:
-                        columns = picked(args.columns, slice(first, stops[-1]))
+                        columns = picked(args.columns, slice(first_argument, stops[-1]))
                         kinds = self._stream.kinds(columns)
                         templates.hold(*self._texts.of(columns, kinds))
-                    yield part.select(piece), (starts - first, stops - first)
+                    yield (
+                        chosen_rows.select(chosen_piece),
+                        (starts - first_argument, stops - first_argument),
+                    )
 
     def _args(self, batch: Table) -> Iterator[tuple[slice, RowArgs]]:
         """Yield slices of the rows with their arguments."""

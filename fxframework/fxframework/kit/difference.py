@@ -156,7 +156,8 @@ def _identical(a: Capture, b: Capture) -> bool:
     if a.request.limits != b.request.limits or a.source.faults or b.source.faults:
         return False
     offsets = range(0, a.source.size, PIECE)
-    return all(a.source.read(offset, PIECE) == b.source.read(offset, PIECE) for offset in offsets)
+    pieces = ((a.source.read(offset, PIECE), b.source.read(offset, PIECE)) for offset in offsets)
+    return all(piece_a == piece_b for piece_a, piece_b in pieces)
 
 
 # --- By record -----------------------------------------------------------------------------------
@@ -413,7 +414,9 @@ def _perhaps_surplus(a: U64, b: U64) -> tuple[I64, I64]:
             buckets = (piece & low_bits).astype(np.int64)
             accumulate.at(differences, buckets, piece)
     is_unequal = differences != 0
-    return np.flatnonzero(is_unequal[a & low_bits]), np.flatnonzero(is_unequal[b & low_bits])
+    candidates_a = np.flatnonzero(is_unequal[a & low_bits])
+    candidates_b = np.flatnonzero(is_unequal[b & low_bits])
+    return candidates_a, candidates_b
 
 
 def _records_to_show(
@@ -504,7 +507,8 @@ def _entry_digests(capture: Capture) -> tuple[U64, U64] | None:
     sorted_digests = digests[order]
     earlier_equal = np.arange(digests.size) - np.searchsorted(sorted_digests, sorted_digests)
     unique_digests = np.empty_like(digests)
-    unique_digests[order] = sorted_digests + earlier_equal.astype(np.uint64) * np.uint64(_REPEATED)
+    increments = earlier_equal.astype(np.uint64) * np.uint64(_REPEATED)
+    unique_digests[order] = sorted_digests + increments
     return unique_digests, np.frombuffer(bytes(content_bytes), np.uint64)
 
 

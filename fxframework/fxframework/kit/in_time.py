@@ -157,7 +157,8 @@ class InTime:
             data = np.frombuffer(mapping, np.uint8)
         for columns, order in self._runs.windows():
             times, starts, sizes, *place_columns = columns.values()
-            places = np.array(place_columns, np.int64).reshape(len(place_columns), times.size)
+            places = np.array(place_columns, np.int64)
+            places = places.reshape(len(place_columns), times.size)
             events = Events(times, data, starts, sizes, places).take(order)
             for piece in stretches(events.sizes, PIECE_BYTES, PIECE):
                 self._emit(events.take(piece))

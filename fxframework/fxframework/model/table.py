@@ -70,10 +70,11 @@ class Table:
             if column.optional
         }
         columns = {**defaults, **columns}
-        missing = {column.name for column in schema.all_columns} ^ columns.keys()
-        if missing:
+        schema_names = {column.name for column in schema.all_columns}
+        mismatched = schema_names ^ columns.keys()  # missing ones, and ones too many
+        if mismatched:
             raise BadCallError(
-                f"the columns of table {schema.name} do not match its schema: {sorted(missing)}",
+                f"the columns of table {schema.name} do not match its schema: {sorted(mismatched)}",
                 remedy="give exactly the columns of the schema, or use Table.of()",
             )
         self.schema = schema

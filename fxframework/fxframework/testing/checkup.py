@@ -81,7 +81,8 @@ def advice_of(host: Host, plugin: str) -> list[str]:
     """Return what the declared formats of an installed plugin lack, a line for each."""
     readers = (reader for reader in host.readers.values() if host.owner(reader).name == plugin)
     declared = (getattr(reader.open, "declared", None) for reader in readers)
-    return [advice for each in declared if each is not None and (advice := each().advice)]
+    advice = [get_format().advice for get_format in declared if get_format is not None]
+    return [line for line in advice if line]
 
 
 def run_contract(contract: type[Contract], *, only: Iterable[str] = ()) -> Iterator[Result]:
@@ -173,7 +174,9 @@ def contracts_of(host: Host, plugin: str, *, examples: int = EXAMPLES) -> list[t
     # The reader of a writer's format may be of another plugin, and is its only source of samples.
     for name in installed_plugin.registers.get("writers", ()):
         reader = host.readers.get(name)
-        reader_plugin = None if reader is None else host.implementation(host.owner(reader).name)
+        reader_plugin = None
+        if reader is not None:
+            reader_plugin = host.implementation(host.owner(reader).name)
         contracts.append(
             _contract(
                 WriterContract,
@@ -224,13 +227,13 @@ def _samples_of(reader: Reader | None, reason: str = "") -> Any:
 
 def _made(reader: Reader) -> Iterator[Sample]:
     assert reader.sample is not None
-    suffix = reader.suffixes[0] if reader.suffixes else ""
-    sizes_made: set[bytes] = set()
+    suffix = next(iter(reader.suffixes), "")
+    samples: set[bytes] = set()
     for size in SIZES:
         data = reader.sample(size)
-        if data not in sizes_made:
-            sizes_made.add(data)
-            name = f"sample{len(sizes_made)}{suffix}"
+        if data not in samples:
+            samples.add(data)
+            name = f"sample{len(samples)}{suffix}"
             # A format without a magic is never certain.
             probe = Probe(head=data[:HEAD], size=len(data), name=name)
             confidence = reader.sniff(probe) or Confidence.CERTAIN

@@ -70,9 +70,11 @@ class _Terminal(io.BytesIO):
 @contextlib.contextmanager
 def _streams(stdin: bytes, *, terminal: bool) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
     """Replace the three standard streams."""
-    stdout, stderr = io.BytesIO(), io.BytesIO()
+    stdout = io.BytesIO()
+    stderr = io.BytesIO()
     if terminal:
-        stdout, stderr = _Terminal(), _Terminal()
+        stdout = _Terminal()
+        stderr = _Terminal()
     streams_before = (sys.stdin, sys.stdout, sys.stderr)
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
     sys.stdout = io.TextIOWrapper(stdout, encoding="utf-8", write_through=True)

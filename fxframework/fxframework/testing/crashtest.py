@@ -37,6 +37,8 @@ Check = Callable[..., object]
 
 If it has a parameter ``before``, that is the image before the last store; None for the first image.
 """
+NO_STORE = (0, 0, WORD)
+"""In place of offset, value and size of the last store: there was none."""
 TRAIL = 10
 """Stores of a native program that a report shows."""
 
@@ -215,8 +217,7 @@ class Failure:
 
     def __str__(self) -> str:
         if self.final:
-            plural = "" if self.store == 1 else "s"
-            place = f"when the writer had ended, after {self.store} store{plural}"
+            place = f"when the writer had ended, after {_counted(self.store, 'store')}"
         elif not self.store:
             place = "before the first store"
         else:
@@ -226,8 +227,7 @@ class Failure:
                 f"{self.old:#0{width}x} became {self.new:#0{width}x}"
             )
             if self.landed < self.size:
-                bytes_landed = "1 byte" if self.landed == 1 else f"{self.landed} bytes"
-                place += f", of which {bytes_landed} landed"
+                place += f", of which {_counted(self.landed, 'byte')} landed"
         text = str(self.error)
         message = type(self.error).__name__
         if text:
@@ -236,6 +236,10 @@ class Failure:
             return f"{place}\n  {message}"
         trail = "".join(f"\n    {store}" for store in self.trail)
         return f"{place}\n  {message}\n  the last stores, newest last:{trail}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 @attrs.frozen(kw_only=True)
@@ -255,11 +259,10 @@ class CrashReport:
         return self.failure is None
 
     def __str__(self) -> str:
-        images = "1 image" if self.images == 1 else f"{self.images:,} images"
-        stores = "1 store" if self.stores == 1 else f"{self.stores:,} stores"
-        count = f"{images} of {stores}"
+        count = f"{_counted(self.images, 'image')} of {_counted(self.stores, 'store')}"
         if self.failure is None:
-            return f"{count}: {'it' if self.images == 1 else 'all'} can be read"
+            readable = "it" if self.images == 1 else "all"
+            return f"{count}: {readable} can be read"
         if self.failure.final:
             return f"{count}: the last image is wrong {self.failure}"
         return f"{count}: a crash can leave an unreadable image, first {self.failure}"
@@ -339,53 +342,57 @@ class _Checker:
         last_sound = -1
         """The last image that was checked."""
         failure: Failure | None = None
-        for number, (image, old) in enumerate(self.memory.images()):
-            if number % every and number != stores:
+        for store_number, (image, old_word) in enumerate(self.memory.images()):
+            if store_number % every and store_number != stores:
                 continue
-            failure = self.check_image(number, image, old)
+            failure = self.check_image(store_number, image, old_word)
             if failure is not None:
                 break
-            last_sound = number
+            last_sound = store_number
         if failure is not None:
             failure = self.first_failure(last_sound, failure)
         else:
-            failure = self.check_end(number, bytes(image), old)
+            failure = self.check_end(store_number, bytes(image), old_word)
         return CrashReport(stores=stores, images=self.images, failure=failure)
 
     def first_failure(self, sound: int, failure: Failure) -> Failure:
         """Return the first failure after the last sound image."""
         if failure.store - sound > 1:
-            for number, (image, old) in enumerate(self.memory.images()):
-                if sound < number < failure.store:
-                    earlier_failure = self.check_image(number, image, old)
+            for store_number, (image, old_word) in enumerate(self.memory.images()):
+                if sound < store_number < failure.store:
+                    earlier_failure = self.check_image(store_number, image, old_word)
                     if earlier_failure is not None:
                         return earlier_failure
         return failure
 
-    def check_end(self, number: int, image: bytes, old: int) -> Failure | None:
+    def check_end(self, store_number: int, image: bytes, old_word: int) -> Failure | None:
         """Check what must hold when the writer has ended."""
         for check in self.finals:
-            error = self.verdict(check, image, number, None)
+            error = self.verdict(check, image, store_number, None)
             if error is not None:
-                failure = self.failure(number, old, None, error, image)
+                failure = self.failure(store_number, old_word, None, error, image)
                 return attrs.evolve(failure, final=True)
         return None
 
-    def check_image(self, number: int, image: bytearray, old: int) -> Failure | None:
+    def check_image(self, store_number: int, image: bytearray, old_word: int) -> Failure | None:
         """Check the image after some stores, and before that its torn variants."""
         image_before: bytes | None = None
-        if number and self.before:
-            offset, _, size = self.memory.store(number)
+        if store_number and self.before:
+            offset, _, size = self.memory.store(store_number)
             memory_before = bytearray(image)
-            memory_before[offset : offset + size] = old.to_bytes(size, "little")
+            memory_before[offset : offset + size] = old_word.to_bytes(size, "little")
             image_before = bytes(memory_before)
-        for landed in self.torn_parts(number):
-            failure = self.check_torn(number, image, old, landed, image_before)
+        for landed in self.torn_parts(store_number):
+            failure = self.check_torn(store_number, image, old_word, landed, image_before)
             if failure is not None:
                 return failure
         image_bytes = bytes(image)
-        error = self.verdict(self.check, image_bytes, number, image_before)
-        return None if error is None else self.failure(number, old, None, error, image_bytes)
+        error = self.verdict(self.check, image_bytes, store_number, image_before)
+        return (
+            None
+            if error is None
+            else self.failure(store_number, old_word, None, error, image_bytes)
+        )
 
     def torn_parts(self, number: int) -> range:
         """Return the numbers of low bytes that a torn store may write."""
@@ -395,21 +402,26 @@ class _Checker:
         return range(1, size)
 
     def check_torn(
-        self, number: int, image: bytearray, old: int, landed: int, image_before: bytes | None
+        self,
+        store_number: int,
+        image: bytearray,
+        old_word: int,
+        landed: int,
+        image_before: bytes | None,
     ) -> Failure | None:
-        offset, value, size = self.memory.store(number)
+        offset, value, size = self.memory.store(store_number)
         mask = (1 << 8 * landed) - 1  # the low bytes come from the new word, the others stay
-        word = (old & ~mask) | (value & mask)
-        if word in {old, value}:
+        word = (old_word & ~mask) | (value & mask)
+        if word in {old_word, value}:
             return None  # same as an image that is checked anyway
         torn = bytearray(image)
         torn[offset : offset + size] = word.to_bytes(size, "little")
         torn_image = bytes(torn)
         # Notes made after the store do not apply yet.
-        error = self.verdict(self.check, torn_image, number - 1, image_before)
+        error = self.verdict(self.check, torn_image, store_number - 1, image_before)
         if error is None:
             return None
-        return self.failure(number, old, landed, error, torn_image)
+        return self.failure(store_number, old_word, landed, error, torn_image)
 
     def verdict(
         self, check: Check, image: bytes, number: int, image_before: bytes | None
@@ -433,22 +445,26 @@ class _Checker:
         return None
 
     def failure(
-        self, number: int, old: int, landed: int | None, error: BaseException, image: bytes
+        self,
+        store_number: int,
+        old_word: int,
+        landed: int | None,
+        error: BaseException,
+        image: bytes,
     ) -> Failure:
-        if number:
-            offset, value, size = self.memory.store(number)
-        else:
-            offset, value, size = 0, 0, WORD
+        offset, value, size = NO_STORE
+        if store_number:
+            offset, value, size = self.memory.store(store_number)
         return Failure(
-            store=number,
+            store=store_number,
             offset=offset,
-            old=old,
+            old=old_word,
             new=value,
             landed=size if landed is None else landed,
             size=size,
             error=error,
             image=image,
-            trail=self.memory.places(number),
+            trail=self.memory.places(store_number),
         )
 
 

@@ -133,7 +133,9 @@ class ReadsBack:
 
     def _content_of(self, capture: Any, data: bytes, records: list[Any]) -> _Content:
         if self.format == "inspect":
-            generation = getattr(records[0], "generation", 0) if records else 0
+            generation = 0
+            if records:
+                generation = getattr(records[0], "generation", 0)
             nodes = tuple(capture.table("nodes").texts("path"))
             rows = [tuple(row)[2:] for row in capture.table("properties")]
             return _Content(Counter(), int(generation), (nodes, tuple(map(repr, rows))))
@@ -144,28 +146,32 @@ class ReadsBack:
         ]
         return _Content(Counter(data_records))
 
-    def _compare_trees(self, before: _Content, after: _Content) -> None:
+    def _compare_trees(self, old_content: _Content, new_content: _Content) -> None:
         """Check that a tree changes only while its generation count is odd."""
-        is_writing = after.generation is None or after.generation % 2
-        if before.generation == after.generation and not is_writing and before.tree != after.tree:
+        is_writing = new_content.generation is None or new_content.generation % 2
+        if (
+            old_content.generation == new_content.generation
+            and not is_writing
+            and old_content.tree != new_content.tree
+        ):
             raise AssertionError(
-                f"the tree changed while the generation count was {after.generation}, which means "
-                "that no write is in progress"
+                f"the tree changed while the generation count was {new_content.generation}, "
+                "which means that no write is in progress"
             )
 
-    def _compare_records(self, before: _Content, after: _Content) -> None:
-        lost_records = before.records - after.records
+    def _compare_records(self, old_content: _Content, new_content: _Content) -> None:
+        lost_records = old_content.records - new_content.records
         if not lost_records:
             return
-        new_records = after.records - before.records
+        new_records = new_content.records - old_content.records
         if self.keeps == "some" and not new_records:
             return
         record = next(iter(lost_records))
-        what = "changed" if new_records else "disappeared"
-        shown = record[:48].hex(" ", 8)
+        fate = "changed" if new_records else "disappeared"
+        start = record[:48].hex(" ", 8)
         if len(record) > 48:
-            shown += " …"
-        raise AssertionError(f"a committed record {what}: {shown}")
+            start += " …"
+        raise AssertionError(f"a committed record {fate}: {start}")
 
 
 def reads_back(

@@ -290,9 +290,16 @@ CONTENTS: Final = {404: rules.TOO_LARGE, 405: rules.CONTRADICTION}
 """The rules for bytes or slots that are not as many as their block says."""
 
 
-def _held(said: Any, room: Any) -> Any:
-    """Return what a block has of something: as much as it says, or as much as there is room for."""
-    return said * (said <= room) + room * (said > room)
+def _at_most(count: Any, room: Any) -> Any:
+    """Return how much of something a block has: as much as it says, or as it has room for."""
+    fits = count <= room
+    exceeds = count > room
+    return count * fits + room * exceeds
+
+
+def _slots(slot: Any, count: Any) -> Any:
+    """Return the slots of an array of numbers, of 8 bytes each."""
+    return wire.listed(slot, _at_most(count, wire.SIZE - SLOTS_AT >> 3), rules=CONTENTS)
 
 
 def _index(place: Bits, doc: str, **options: Any) -> Any:
@@ -325,7 +332,8 @@ def _family(layout: str, head: Head) -> type[Any]:
 
     ``_reserved`` bits are zero in a sound block; ``_unused`` ones are free for any use.
     """
-    size = wire.size(wire.bits(0, 3, doc=ORDER.doc), unit=UNIT, power=True)
+    order_bits = wire.bits(0, 3, doc=ORDER.doc)
+    size = wire.size(order_bits, unit=UNIT, power=True)
 
     class Base(Block, name="block", word=4, section=SECTIONS[layout]):
         dialect = layout
@@ -361,11 +369,11 @@ def _family(layout: str, head: Head) -> type[Any]:
         @classmethod
         def parse(cls, form: JsonFields) -> dict[str, Any]:
             """Return the fields of a JSON object, which may leave out the size of the VMO."""
-            given = form.given.get("vmo_size")
-            if given is None and form.given.get("order") != 0:
+            has_size = form.given.get("vmo_size") is not None
+            if not has_size and form.given.get("order") != 0:
                 form.given = {**form.given, "vmo_size": 0}
             values = super().parse(form)
-            if given is not None:
+            if has_size:
                 values["vmo_size"] = form.within("vmo_size", 0, VMO_SIZE.mask)
             return values
 
@@ -388,26 +396,25 @@ def _family(layout: str, head: Head) -> type[Any]:
         payload: bytes = wire.octets(rules=CONTENTS)
         capacity: int | None = wire.computed(wire.SIZE - PAYLOAD_AT[BlockType.EXTENT])
 
+    length_bits = head.name_length
+    name_room = wire.SIZE - PAYLOAD_AT[BlockType.NAME]
+
     class Name(Base, kind=BlockType.NAME, word=8):
-        length: int = wire.bits(
-            head.name_length.low, head.name_length.high, doc=head.name_length.doc
-        )
-        _reserved = wire.bits(head.name_length.high + 1, 63)
+        length: int = wire.bits(length_bits.low, length_bits.high, doc=length_bits.doc)
+        _reserved = wire.bits(length_bits.high + 1, 63)
         name: str = wire.text(
-            _held(length, wire.SIZE - PAYLOAD_AT[BlockType.NAME]),
+            _at_most(length, name_room),
             rules={404: rules.STRING_TOO_LONG, 405: rules.CONTRADICTION},
         )
 
     if layout == "new":
+        inline_room = wire.SIZE - PAYLOAD_AT[BlockType.STRING_REFERENCE]
 
         class StringReference(Base, kind=BlockType.STRING_REFERENCE, word=8):
             next_extent: int = _next_extent(head)
             reference_count: int = wire.bits(head.second.low, 63, doc="uses of the string")
             total_length: int = wire.u32(doc="bytes of the string")
-            inline: bytes = wire.octets(
-                _held(total_length, wire.SIZE - PAYLOAD_AT[BlockType.STRING_REFERENCE]),
-                rules=CONTENTS,
-            )
+            inline: bytes = wire.octets(_at_most(total_length, inline_room), rules=CONTENTS)
 
     _value_blocks(Base, head)
     return Base
@@ -460,21 +467,15 @@ def _value_blocks(Base: Any, head: Head) -> None:  # noqa: N803 (a class)
         slots: tuple[int | float, ...] | None = wire.choice(
             entry_type,
             {
-                BlockType.INT_VALUE: wire.listed(
-                    wire.i64(), _held(count, wire.SIZE - SLOTS_AT >> 3), rules=CONTENTS
-                ),
-                BlockType.UINT_VALUE: wire.listed(
-                    wire.u64(), _held(count, wire.SIZE - SLOTS_AT >> 3), rules=CONTENTS
-                ),
-                BlockType.DOUBLE_VALUE: wire.listed(
-                    wire.f64(), _held(count, wire.SIZE - SLOTS_AT >> 3), rules=CONTENTS
-                ),
+                BlockType.INT_VALUE: _slots(wire.i64(), count),
+                BlockType.UINT_VALUE: _slots(wire.u64(), count),
+                BlockType.DOUBLE_VALUE: _slots(wire.f64(), count),
             },
             when=(entry_type >= BlockType.INT_VALUE) & (entry_type <= BlockType.DOUBLE_VALUE),
         )
         slot_indexes: tuple[int, ...] | None = wire.listed(
             wire.u32(),
-            _held(count, wire.SIZE - SLOTS_AT >> 2),
+            _at_most(count, wire.SIZE - SLOTS_AT >> 2),
             when=entry_type == BlockType.STRING_REFERENCE,
             rules=CONTENTS,
         )

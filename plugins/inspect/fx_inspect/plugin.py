@@ -70,12 +70,10 @@ def _sound(head: bytes) -> bool:
         return False
     if not head[0]:
         return True
+    if len(head) < wire.HEADER_BYTES_SIZE:
+        return False
     size = wire.VMO_SIZE.get(head, 0)
-    return (
-        len(head) >= wire.HEADER_BYTES_SIZE
-        and wire.HEADER_BYTES_SIZE <= size <= wire.MAX_VMO
-        and not size % wire.UNIT
-    )
+    return wire.HEADER_BYTES_SIZE <= size <= wire.MAX_VMO and not size % wire.UNIT
 
 
 # --- Options -----------------------------------------------------------------------------

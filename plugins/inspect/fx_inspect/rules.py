@@ -71,7 +71,7 @@ LOCKED = Rule(
     "Inspect VMO format, reader algorithm",
     "The generation of a copy at rest is even.",
     readers=BOTH.format("MissingHeaderOrLocked.", "does not look, offline."),
-    ours="Read anyway; what was being changed may be inconsistent.",
+    ours="Read anyway; values that were being changed may be inconsistent.",
     remedy="Take the copy again, by the protocol that `fxf watch` follows.",
 )
 FROZEN_VMO = Rule(
@@ -109,7 +109,7 @@ LONGER_THAN_ITS_SIZE = Rule(
     INFO,
     "the file is longer than its header says",
     "docs, Inspect: What is read",
-    "A VMO may be larger than what its heap uses.",
+    "A VMO may be larger than its heap.",
     detail="the header says {value} bytes",
     readers="All of a file is scanned.",
     ours="The same.",
@@ -281,7 +281,7 @@ CHAIN_TOO_SHORT = Rule(
     DATA_LOSS,
     "chain of extents that ends early",
     "Inspect VMO format, EXTENT",
-    "The extents hold as many bytes as the value says.",
+    "The extents have as many bytes as the size in the value.",
     detail="{value} bytes are missing",
     readers="Rust pads with zero bytes up to the declared length. C++ cuts the value.",
     ours="The value is cut there.",
@@ -585,8 +585,8 @@ STRING_TOO_LONG = Rule(
     ERROR,
     "name or string too long",
     "docs, Inspect: Notes",
-    "A NAME has at most 2040 bytes, and what fits its block; a string 2^32-1.",
-    readers="The Rust writer cuts a name, and over-strips what is not ASCII.",
+    "A NAME has at most 2040 bytes, and must fit its block; a string 2^32-1.",
+    readers="The Rust writer cuts a name, and strips too much of a name that is not ASCII.",
     ours=REFUSED,
     remedy="Shorten it; version 2 has room for longer names.",
 )
@@ -605,7 +605,7 @@ TOO_LARGE = Rule(
     ERROR,
     "block too large",
     "docs, Inspect: Notes",
-    "The heap's blocks have at most 2048 bytes; what a record holds fits its order.",
+    "The heap's blocks have at most 2048 bytes; the contents of a record fit its order.",
     readers="Rust: BlockSizeTooBig. C++ does nothing.",
     ours=REFUSED,
     remedy="Give a larger order, or less to hold.",
@@ -615,7 +615,7 @@ RAW_ONLY = Rule(
     ERROR,
     "record without its raw bytes",
     "docs, Records",
-    "What could not be decoded can only be written as it was.",
+    "A record that could not be decoded can only be written as it was.",
     ours=REFUSED,
     remedy="Leave such records as they are.",
 )
@@ -653,7 +653,7 @@ INVALID_MOVE = Rule(
     ERROR,
     "node cannot be moved there",
     "docs, Writing Inspect",
-    "The root cannot be moved, and no node to itself or to what is below it.",
+    "The root cannot be moved, and no node can be moved to itself or below itself.",
     readers="Rust: AdoptAncestor.",
     ours=REFUSED,
     remedy="Choose another parent.",
@@ -666,7 +666,7 @@ TRANSACTION_STATE = Rule(
     "A transaction that was begun is ended once; nothing is copied in between.",
     readers="An error in debug builds.",
     ours=REFUSED,
-    remedy="Use `with`, which ends what it begins.",
+    remedy="Use `with`, which ends each transaction.",
 )
 INVALID_VMO_SIZE = Rule(
     "FXI0414",
@@ -775,8 +775,8 @@ LINKED_TREE_DAMAGED = Rule(
     "The tree of a link can be read in full.",
     detail="its content is {value!r}",
     readers="As of any file: Rust refuses the tree (LinkParseFailure), C++ drops values silently.",
-    ours="What is sound of the tree is joined.",
-    remedy="`fxf verify` of that file lists what was lost.",
+    ours="The sound parts of the tree are joined.",
+    remedy="`fxf verify` of that file lists the losses.",
 )
 
 # --- what writers report ---
@@ -786,7 +786,7 @@ VMO_FULL = Rule(
     DATA_LOSS,
     "the VMO is full",
     "docs, Writing Inspect",
-    "What does not fit is left out, and the writer goes on.",
+    "Values that do not fit are left out, and the writer goes on.",
     readers="The same; the failed allocations are counted.",
     ours="The same, in `stats()`. Salvage, whose VMO has at most 128 MiB, reports their number.",
     remedy="Give it a greater maximum size.",

@@ -63,7 +63,8 @@ def sample(nbytes: int) -> bytes:
     exponential histogram and an array of doubles. Names of properties are shared, names of nodes
     are unique.
     """
-    groups = min(max(1, round(nbytes / GROUP) - 1), MOST_GROUPS - 1)
+    groups_for_size = round(nbytes / GROUP) - 1
+    groups = min(max(1, groups_for_size), MOST_GROUPS - 1)
     shape = _group()
     words = np.tile(shape.words, (groups, 1))
     number = np.arange(groups, dtype=np.uint64)
@@ -71,20 +72,24 @@ def sample(nbytes: int) -> bytes:
     words += base[:, None] * shape.weights
     # The first node of a group is a child of another group's, the very first of the root.
     parents = (number[1:] - 1) // FAN
-    first = shape.nodes[0]
-    words[1:, first] += ((parents + 1) * UNITS + first // 2) << np.uint64(HEAD.first.low)
-    children = np.bincount(parents.astype(np.int64), minlength=groups).astype(np.uint64)
-    words[:, first + 1] += children + (NODES - 1)
+    first_node = shape.nodes[0]
+    parent_index = (parents + 1) * UNITS + first_node // 2
+    words[1:, first_node] += parent_index << np.uint64(HEAD.first.low)
+    children = np.bincount(parents.astype(np.int64), minlength=groups)
+    words[:, first_node + 1] += children.astype(np.uint64) + (NODES - 1)
+    dash_before = np.uint64(ord("-"))
+    hash_behind = np.uint64(ord("#") << 8 * DIGITS)
     for node in range(NODES):
-        numbers = number * NODES + node
+        node_number = number * NODES + node
         # In both texts the digits are within one word.
-        digits = decimal_text(numbers, DIGITS)
-        words[:, shape.names[node] + 2] = digits << np.uint64(8) | np.uint64(ord("-"))
-        words[:, shape.urls[node] + 5] = digits | np.uint64(
-            int.from_bytes(b"#", "big") << 8 * DIGITS
-        )
+        digits = decimal_text(node_number, DIGITS)
+        name_digits = shape.names[node] + 2
+        words[:, name_digits] = digits << np.uint64(8) | dash_before
+        url_digits = shape.urls[node] + 5
+        words[:, url_digits] = digits | hash_behind
         for value in range(4):
-            words[:, shape.numbers[node] + 2 * value + 1] = numbers * (value + 3) % 1_000_003
+            payload = shape.numbers[node] + 2 * value + 1
+            words[:, payload] = node_number * (value + 3) % 1_000_003
     head = _head(groups * NODES, GROUP * (groups + 1))
     return head + words.tobytes()
 
@@ -105,7 +110,8 @@ class _Shape:
 
 def _string(text: bytes, order: int, references: int) -> bytes:
     head = order | TYPE.put(STRING) | HEAD.second.put(references)
-    return (struct.pack("<QI", head, len(text)) + text).ljust(16 << order, b"\0")
+    block = struct.pack("<QI", head, len(text)) + text
+    return block.ljust(16 << order, b"\0")
 
 
 def _free(order: int) -> bytes:
@@ -115,17 +121,23 @@ def _free(order: int) -> bytes:
 @cache
 def _shared() -> dict[bytes, int]:
     """Return the units of the shared strings, of 32 bytes each (the last one 64)."""
-    return {text: 2 + 2 * at for at, text in enumerate((*NAMES, STATE))}
+    texts = (*NAMES, STATE)
+    return {text: 2 + 2 * number for number, text in enumerate(texts)}
 
 
 def _head(nodes: int, size: int) -> bytes:
     """Return the first group: the header, the shared strings, free blocks."""
     header = struct.pack("<HH4sQQQ", 0x0201, 2, b"INSP", 2 * nodes, size, 0)
-    out = header + b"".join(_string(text, 1, nodes) for text in (*NAMES, STATE))
+    out = header + b"".join(_string(text, 1, nodes) for text in _shared())
     while len(out) < GROUP:
-        order = (len(out) & -len(out)).bit_length() - 5
-        out += _free(min(order, 7))
+        out += _free(min(_order_at(len(out)), 7))
     return out
+
+
+def _order_at(offset: int) -> int:
+    """Return the order of the largest block that a buddy allocator may place at an offset."""
+    alignment = offset & -offset
+    return alignment.bit_length() - 5
 
 
 @cache
@@ -134,63 +146,70 @@ def _group() -> _Shape:
     words = np.zeros(GROUP // 8, np.uint64)
     weights = np.zeros(GROUP // 8, np.uint64)
     shared = _shared()
-    at = 0
+    end = 0
 
     def put(data: bytes, *, parent: bool = False, name: bool = False, content: bool = False) -> int:
-        nonlocal at
-        word = at
-        words[word : word + len(data) // 8] = np.frombuffer(data, "<u8")
+        """Add a block; say which of its indexes count from the group's begin."""
+        nonlocal end
+        word = end
+        end += len(data) // 8
+        words[word:end] = np.frombuffer(data, "<u8")
         weights[word] = HEAD.first.put(parent) + HEAD.second.put(name)
         weights[word + 1] = BUFFER_EXTENT.put(content)
-        at += len(data) // 8
         return word
 
-    # Large blocks first, so that each is where a buddy allocator may place it.
-    tail = 2 * (NODES * (512 + 256 + 256) // 16)
-    nodes = tuple(tail + 2 * (2 * NODES + node) for node in range(NODES))
-    names = tuple(tail + 4 * node for node in range(NODES))
-    urls = tuple(2 * NODES * (512 + 256) // 16 + 32 * node for node in range(NODES))
+    # Large blocks first, so that each is where a buddy allocator may place it: of each node a
+    # histogram of 512 bytes, an array and a URL of 256 each; then the names, of 32; then the nodes.
+    # All places are in words.
+    urls_begin = NODES * (512 + 256) // 8
+    names_begin = urls_begin + NODES * 256 // 8
+    nodes_begin = names_begin + NODES * 32 // 8
+    urls = tuple(urls_begin + 256 // 8 * node for node in range(NODES))
+    names = tuple(names_begin + 32 // 8 * node for node in range(NODES))
+    nodes = tuple(nodes_begin + 16 // 8 * node for node in range(NODES))
 
     def value(kind: int, node: int, name: int, payload: int, order: int = 0) -> bytes:
+        name_index = shared[NAMES[name]]
         head = order | TYPE.put(kind) | HEAD.first.put(nodes[node] // 2)
-        head |= HEAD.second.put(shared[NAMES[name]])
+        head |= HEAD.second.put(name_index)
         return struct.pack("<QQ", head, payload)
 
+    slots = [0, 10, 2, *(17 * bucket % 13 for bucket in range(BUCKETS + 2))]
+    histogram = struct.pack(f"<{len(slots)}Q", *slots)
+    histogram_payload = UINT | ARRAY_FORMAT.put(ARRAY_EXPONENTIAL) | SLOT_COUNT.put(len(slots))
     for node in range(NODES):
-        slots = [0, 10, 2, *(17 * bucket % 13 for bucket in range(BUCKETS + 2))]
-        payload = UINT | ARRAY_FORMAT.put(ARRAY_EXPONENTIAL) | SLOT_COUNT.put(len(slots))
-        data = value(ARRAY, node, 8, payload, 5) + struct.pack(f"<{len(slots)}Q", *slots)
+        data = value(ARRAY, node, 8, histogram_payload, 5) + histogram
         put(data.ljust(512, b"\0"), parent=True)
+    doubles = [0.25 * place for place in range(LATENCIES)]
+    array = struct.pack(f"<{len(doubles)}d", *doubles)
+    array_payload = DOUBLE | SLOT_COUNT.put(len(doubles))
     for node in range(NODES):
-        doubles = [0.25 * place for place in range(LATENCIES)]
-        payload = DOUBLE | SLOT_COUNT.put(len(doubles))
-        data = value(ARRAY, node, 9, payload, 4) + struct.pack(f"<{len(doubles)}d", *doubles)
+        data = value(ARRAY, node, 9, array_payload, 4) + array
         put(data.ljust(256, b"\0"), parent=True)
     for _ in range(NODES):
         put(_string(URL.ljust(200, b"."), 4, 1))
     for _ in range(NODES):
         put(_string(b"node-0000000", 1, 1))
     for node in range(NODES):
-        above = 0 if node == 0 else nodes[0] // 2
-        head = TYPE.put(NODE) | HEAD.first.put(above) | HEAD.second.put(names[node] // 2)
+        parent_index = 0 if node == 0 else nodes[0] // 2
+        name_index = names[node] // 2
+        head = TYPE.put(NODE) | HEAD.first.put(parent_index) | HEAD.second.put(name_index)
         put(struct.pack("<QQ", head, PROPERTIES), parent=node > 0, name=True)
     numbers = []
     for node in range(NODES):
-        numbers.append(at)
+        numbers.append(end)
         for name, kind in enumerate((INT, INT, UINT, UINT)):
             put(value(kind, node, name, 0), parent=True)
         bits = int.from_bytes(struct.pack("<d", 0.5 + node), "little")
         put(value(DOUBLE, node, 4, bits), parent=True)
         put(value(BOOL, node, 5, node % 2), parent=True)
-        put(value(BUFFER, node, 6, STRING_FORMAT | BUFFER_EXTENT.put(shared[STATE])), parent=True)
-        put(
-            value(BUFFER, node, 7, STRING_FORMAT | BUFFER_EXTENT.put(urls[node] // 2)),
-            parent=True,
-            content=True,
-        )
-    while at < GROUP // 8:
-        order = (at & -at).bit_length() - 2
-        while (16 << order) > GROUP - 8 * at:
+        state = STRING_FORMAT | BUFFER_EXTENT.put(shared[STATE])
+        put(value(BUFFER, node, 6, state), parent=True)
+        url = STRING_FORMAT | BUFFER_EXTENT.put(urls[node] // 2)
+        put(value(BUFFER, node, 7, url), parent=True, content=True)
+    while end < GROUP // 8:
+        order = _order_at(8 * end)
+        while (16 << order) > GROUP - 8 * end:
             order -= 1
         put(_free(order))
     return _Shape(words, weights, nodes, names, urls, tuple(numbers))

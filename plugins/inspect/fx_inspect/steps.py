@@ -131,9 +131,9 @@ class Tree:
         try:
             return self.values[path]
         except KeyError:
-            known_paths = [known_path for known_path in self.values if known_path]
+            paths = list(filter(None, self.values))
             raise UsageError(
-                f"no value {path!r}{did_you_mean(path, known_paths)}",
+                f"no value {path!r}{did_you_mean(path, paths)}",
                 remedy="make it with inspect.create",
             ) from None
 
@@ -153,8 +153,10 @@ class Tree:
 
     def add(self, path: str, by: float, slot: int | None) -> None:
         """Add to a number, or subtract from it."""
-        method, amount = ("subtract", -by) if by < 0 else ("add", by)
-        self.call(path, method, *_slot(slot), amount)
+        if by < 0:
+            self.call(path, "subtract", *_slot(slot), -by)
+        else:
+            self.call(path, "add", *_slot(slot), by)
 
     def delete(self, path: str) -> None:
         """Delete a value, and forget the paths below it, which become invisible."""
@@ -198,13 +200,13 @@ def tree_of(run: Run, device: str) -> Tree:
 ActionContext = workload.ActionContext[Tree]
 
 
-def _given(stage: ActionContext, content: Content, *, texts: bool) -> Any:
+def _content(stage: ActionContext, content: Content, *, texts: bool) -> Any:
     """Return a value in the current round; ``"{i}"`` alone is a number, or one of ``texts``."""
     value = content.value
     if not texts:
         return stage.value(value)
     if isinstance(value, list):
-        return [_given(stage, Content(item), texts=True) for item in value]
+        return [_content(stage, Content(item), texts=True) for item in value]
     return stage.text(value) if isinstance(value, str) else value
 
 
@@ -221,7 +223,7 @@ class Create:
         texts = self.kind in {"string", "string_array"}
         content = None
         if self.value is not None:
-            content = Content(_given(stage, self.value, texts=texts))
+            content = Content(_content(stage, self.value, texts=texts))
         _create(stage.writer, stage.text(self.create), self.kind, content)
 
 
@@ -236,9 +238,9 @@ class Set:
     def do(self, stage: ActionContext) -> None:
         """Set the value."""
         path = stage.text(self.set)
-        slot = _slot(self.slot)
         texts = isinstance(stage.writer.value(path), StringProperty | StringArray)
-        stage.writer.call(path, "set", *slot, _given(stage, self.value, texts=texts))
+        value = _content(stage, self.value, texts=texts)
+        stage.writer.call(path, "set", *_slot(self.slot), value)
 
 
 @attrs.frozen
@@ -251,7 +253,8 @@ class Add:
 
     def do(self, stage: ActionContext) -> None:
         """Add to the number."""
-        stage.writer.add(stage.text(self.add), stage.value(self.by), self.slot)
+        amount = stage.value(self.by)
+        stage.writer.add(stage.text(self.add), amount, self.slot)
 
 
 @attrs.frozen
@@ -265,7 +268,8 @@ class Insert:
     def do(self, stage: ActionContext) -> None:
         """Count the value."""
         path = stage.text(self.insert)
-        stage.writer.call(path, "insert_multiple", stage.value(self.value), self.count)
+        value = stage.value(self.value)
+        stage.writer.call(path, "insert_multiple", value, self.count)
 
 
 @attrs.frozen
@@ -288,7 +292,8 @@ class Move:
 
     def do(self, stage: ActionContext) -> None:
         """Move the value."""
-        stage.writer.move(stage.text(self.move), stage.text(self.to))
+        path = stage.text(self.move)
+        stage.writer.move(path, stage.text(self.to))
 
 
 @attrs.frozen
@@ -323,7 +328,8 @@ class InspectThread(workload.ThreadParameters):
     def do(self, run: Run) -> Outcome:
         """Start the thread; it runs when time passes."""
         tree = tree_of(run, self.device)
-        pid, tid = workload.start(self, run, self.device, tree, self.script).ids
+        thread = workload.start(self, run, self.device, tree, self.script)
+        pid, tid = thread.ids
         return Outcome.ok(pid=pid, tid=tid)
 
 
@@ -420,12 +426,12 @@ class InspectSet(_OfValue):
 
     def do(self, run: Run) -> Outcome:
         """Set the value."""
-        slot = _slot(self.slot)
-        return self._changed(
-            run,
-            self.path,
-            lambda tree: tree.call(self.path, "set", *slot, self.value.value),
-        )
+
+        def set_value(tree: Tree) -> None:
+            content = self.value.value
+            tree.call(self.path, "set", *_slot(self.slot), content)
+
+        return self._changed(run, self.path, set_value)
 
 
 @attrs.frozen
@@ -437,7 +443,11 @@ class InspectAdd(_OfValue):
 
     def do(self, run: Run) -> Outcome:
         """Add to the number."""
-        return self._changed(run, self.path, lambda tree: tree.add(self.path, self.by, self.slot))
+
+        def add(tree: Tree) -> None:
+            tree.add(self.path, self.by, self.slot)
+
+        return self._changed(run, self.path, add)
 
 
 @attrs.frozen
@@ -449,11 +459,11 @@ class InspectInsert(_OfValue):
 
     def do(self, run: Run) -> Outcome:
         """Count the value."""
-        return self._changed(
-            run,
-            self.path,
-            lambda tree: tree.call(self.path, "insert_multiple", self.value, self.count),
-        )
+
+        def insert(tree: Tree) -> None:
+            tree.call(self.path, "insert_multiple", self.value, self.count)
+
+        return self._changed(run, self.path, insert)
 
 
 @attrs.frozen
@@ -533,6 +543,7 @@ class InspectTrees(_OfDevice):
         """Request all trees, and save them as FOLDER/CONTENT."""
         trees_saved = 0
         for content, inspector in tree_of(run, self.device).inspector.trees().items():
-            run.put(f"{self.as_}/{content}", Snapshot.take(inspector.memory, attempts=1).data)
+            snapshot = Snapshot.take(inspector.memory, attempts=1)
+            run.put(f"{self.as_}/{content}", snapshot.data)
             trees_saved += 1
         return Outcome.ok(trees=trees_saved)

@@ -398,10 +398,8 @@ class RingHeader(Packed, Record, size=RING_PAGE, section=RINGS):
 
     def sound(self, capacity: int) -> bool:
         """Return whether head and tail are valid in a ring of ``capacity`` bytes."""
-        return (
-            not (self.head % WORD or self.tail % WORD or capacity % WORD)
-            and 0 <= self.head - self.tail <= capacity
-        )
+        is_aligned = not (self.head % WORD or self.tail % WORD or capacity % WORD)
+        return is_aligned and 0 <= self.head - self.tail <= capacity
 
 
 class RingFrame(

@@ -19,7 +19,7 @@ from fx_log import rules, tables
 from fx_log.format import ArgType
 from fx_log.severity import Level, legacy_level
 from fxframework.errors import Rule
-from fxframework.kernels.pools import Numbering
+from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.model.strings import StringPool
 
@@ -195,7 +195,7 @@ class Components:
     """The component that each tag stands for, as manifests name them in the course of a file."""
 
     def __init__(self) -> None:
-        self.tags = Numbering()
+        self.tags = PairMap()
         self.moniker = np.empty(0, np.int32)
         self.url = np.empty(0, np.int32)
         self.reported = np.empty(0, np.bool_)
@@ -232,7 +232,8 @@ class Components:
         # that the record knows; it counts if it is of the same tag.
         keys = manifest_number * PAIR + manifests.record
         order = np.argsort(keys, kind="stable")
-        last_below = np.searchsorted(keys[order], number * PAIR + records) - 1
+        keys_up_to = np.searchsorted(keys[order], number * PAIR + records)
+        last_below = keys_up_to - 1
         manifest = order[np.maximum(last_below, 0)]
         is_named = (last_below >= 0) & (manifest_number[manifest] == number)
         moniker = np.where(is_named, manifests.moniker[manifest], moniker)
@@ -259,7 +260,7 @@ class JoinedTags:
 
     def __init__(self, strings: StringPool) -> None:
         self.strings = strings
-        self.sequences = Numbering()
+        self.sequences = PairMap()
         self.code = np.empty(0, np.int32)
         """Code of the joined text by number of a sequence; -1 where no log had it whole so far."""
 
@@ -282,7 +283,8 @@ class JoinedTags:
         unfinished = np.arange(first.size)
         position = 0
         while unfinished.size:
-            longer_sequences = (sequence[unfinished] + 1) * PAIR + tag[first[unfinished] + position]
+            next_tag = tag[first[unfinished] + position]
+            longer_sequences = (sequence[unfinished] + 1) * PAIR + next_tag
             sequence[unfinished] = self.sequences.enter(longer_sequences)
             position += 1
             unfinished = unfinished[count[unfinished] > position]
@@ -291,7 +293,8 @@ class JoinedTags:
             self.code = np.append(self.code, np.full(missing, tables.NO_STRING, np.int32))
         new_sequences = np.flatnonzero(self.code[sequence] < 0)
         for row in new_sequences[np.unique(sequence[new_sequences], return_index=True)[1]].tolist():
-            tags = tag[first[row] : first[row] + count[row]].tolist()
+            begin = first[row]
+            tags = tag[begin : begin + count[row]].tolist()
             text = b",".join(map(self.strings.bytes_of, tags))
             self.code[sequence[row]] = self.strings.intern(text)
         return self.code[sequence]
@@ -353,11 +356,10 @@ class Meaning:
 
     def severities(self, severity: I64) -> tuple[NDArray[np.uint8], I64]:
         """Return severity bytes and verbosities of the severities of packets."""
-        pairs: list[tuple[int, int]] = [
-            legacy_level(number) for number in range(LEAST_SEVERITY, MOST_SEVERITY + 1)
-        ]
+        severities = range(LEAST_SEVERITY, MOST_SEVERITY + 1)
+        pairs: list[tuple[int, int]] = list(map(legacy_level, severities))
         if not self.era_2022:
-            pairs = [(max(number, 0), 0) for number in range(LEAST_SEVERITY, MOST_SEVERITY + 1)]
+            pairs = [(max(number, 0), 0) for number in severities]
         levels, verbosities = np.array(pairs, np.int64).T
         number = np.clip(severity, LEAST_SEVERITY, MOST_SEVERITY) - LEAST_SEVERITY
         return levels[number].astype(np.uint8), verbosities[number]
@@ -374,7 +376,8 @@ class Meaning:
         offset = columns["offset"]
         ts = columns["ts"]
         columns["tags"] = self.joined_tags.codes(tags.record, tags.name, offset.size)
-        lost = np.where(columns["dropped"] != 0, columns["dropped"], columns["log_rolled_out"])
+        dropped = columns["dropped"]
+        lost = np.where(dropped != 0, dropped, columns["log_rolled_out"])
         report(rules.LOGS_LOST, np.flatnonzero(lost), record, offset, lost)
         if not offset.size:
             return
@@ -492,7 +495,8 @@ class Records:
         arguments = self.arguments
         fits: Mask = WELL_KNOWN_TYPE.take(self.name) == arguments.type
         line_rows = np.flatnonzero(self.name == tables.LINE)
-        too_large = (arguments.value[line_rows] < 0) | (arguments.value[line_rows] > tables.LOW32)
+        lines = arguments.value[line_rows]
+        too_large = (lines < 0) | (lines > tables.LOW32)
         fits[line_rows[too_large]] = False
         has_name = self.role == IS_WELL_KNOWN
         if np.count_nonzero(has_name) > np.count_nonzero(fits):
@@ -621,9 +625,8 @@ class Records:
         tag = logs.tag[rows] & wire.COMPONENT
         named_moniker, named_url = components.named(tag, rows, manifests)
         is_nameless = named_moniker < 0
-        by_tag_alone = (
-            is_nameless & ~self.control[rows] & (tag != 0) & (not self.meaning.in_entries)
-        )
+        has_only_tag = is_nameless & ~self.control[rows] & (tag != 0)
+        by_tag_alone = has_only_tag & (not self.meaning.in_entries)
         unknown = by_tag_alone | is_nameless & self.control[rows]
         named_moniker[unknown] = tables.UNKNOWN
         named_url[unknown] = tables.EMPTY

@@ -24,7 +24,7 @@ NOT_A_RECORD = Rule(
     detail="a word of type {value}",
     readers="The Rust parser: ValueOutOfValidRange (message layer: InvalidRecordType). " + STOPS,
     ours="The words up to the next place where plausible records follow are `damaged`.",
-    remedy="`fxf salvage` writes what is sound; `fxf cat --records` shows the bytes.",
+    remedy="`fxf salvage` writes the sound records; `fxf cat --records` shows the bytes.",
 )
 RECORD_TOO_SMALL = Rule(
     "FXL0002",
@@ -145,7 +145,7 @@ SEVERITY_NOT_A_LEVEL = Rule(
     INFO,
     "a severity other than the six levels",
     "docs, Logs",
-    "Severities are 0x10 to 0x60 in steps of 0x10; what lies between is a verbosity.",
+    "Severities are 0x10 to 0x60 in steps of 0x10; numbers in between are verbosities.",
     detail="severity 0x{word:02x}",
     readers="Named by its band, with raw_severity beside it; readers of 2022: Unsupported.",
     ours="Named by its band; the byte is kept.",
@@ -159,7 +159,7 @@ NOT_UTF8 = Rule(
     detail="{value!r}",
     readers=REFUSES.format("ValueOutOfValidRange")
     + " In 2022 the arguments ended there in silence.",
-    ours="The bytes are kept; as text, what is not UTF-8 shows as U+FFFD.",
+    ours="The bytes are kept; text output shows bytes that are not UTF-8 as U+FFFD.",
 )
 MESSAGE_NOT_UTF8 = Rule(
     "FXL0108",
@@ -167,8 +167,8 @@ MESSAGE_NOT_UTF8 = Rule(
     "the message is not UTF-8",
     "logs-encoding, Primitives",
     "Strings are UTF-8.",
-    readers="Of the first `message` the Rust parser makes what is not UTF-8 U+FFFD.",
-    ours="The bytes are kept; as text, what is not UTF-8 shows as U+FFFD.",
+    readers="The Rust parser replaces bytes of the first `message` that are not UTF-8 by U+FFFD.",
+    ours="The bytes are kept; text output shows bytes that are not UTF-8 as U+FFFD.",
 )
 RESERVED_REFERENCE = Rule(
     "FXL0109",
@@ -216,7 +216,7 @@ STRING_TRUNCATED = Rule(
     "logs-encoding, Argument header",
     "Names and values end within their record.",
     readers=REFUSES.format("ValueOutOfValidRange"),
-    ours="The argument is kept as damaged; what its size steps over to is read.",
+    ours="The argument is kept as damaged; reading goes on where its size ends.",
 )
 NUMBER_MISSING = Rule(
     "FXL0115",
@@ -435,7 +435,7 @@ RAW_ONLY = Rule(
     ERROR,
     "a record that has no bytes but its raw ones",
     "docs, Records",
-    "What could not be decoded can only be written as it was.",
+    "A record that could not be decoded can only be written as it was.",
     ours="Refused; nothing is written.",
     remedy="Leave such records and arguments as they are.",
 )
@@ -533,8 +533,8 @@ PACKET_NOT_UTF8 = Rule(
     "a tag or the message is not UTF-8",
     "docs, Legacy log packets",
     "Tags and message are UTF-8.",
-    readers="What is not becomes U+FFFD; in 2022 an error.",
-    ours="The bytes are kept; as text, what is not UTF-8 shows as U+FFFD.",
+    readers="Other bytes become U+FFFD; in 2022 an error.",
+    ours="The bytes are kept; text output shows bytes that are not UTF-8 as U+FFFD.",
 )
 OVER_A_DATAGRAM = Rule(
     "FXL0609",
@@ -565,7 +565,7 @@ CONTAINER_HEADER = Rule(
     "the header of the container is damaged",
     "docs, Logs",
     "The file begins with the magic, version 1 and four zero bytes.",
-    ours="The header is `damaged`; what follows it is read as packets.",
+    ours="The header is `damaged`; the bytes behind it are read as packets.",
 )
 
 # --- rings ---
@@ -575,8 +575,8 @@ INVALID_RING = Rule(
     DATA_LOSS,
     "invalid head or tail of the ring",
     "docs, Log rings",
-    "Head and tail are multiples of 8, tail is not beyond head, and what lies between "
-    "fits the ring.",
+    "Head and tail are multiples of 8, tail is not beyond head, and the bytes between "
+    "them fit the ring.",
     detail="{value}",
     readers="BadAlignment, or TooSmall.",
     ours="No entry is read; the ring's bytes are `damaged`.",
@@ -588,7 +588,7 @@ ENTRY_TOO_SMALL = Rule(
     "docs, Log rings",
     "An entry has at least its 16 bytes.",
     readers="TooSmall.",
-    ours="What is left up to the head is `damaged`.",
+    ours="The bytes up to the head are `damaged`.",
 )
 ENTRY_TOO_LONG = Rule(
     "FXL0803",
@@ -598,7 +598,7 @@ ENTRY_TOO_LONG = Rule(
     "An entry ends at the head or before it, and has at most 65,536 bytes.",
     detail="a payload of {word} bytes",
     readers="BadLength.",
-    ours="What is left up to the head is `damaged`.",
+    ours="The bytes up to the head are `damaged`.",
     remedy="`fxf salvage` finds the entries behind it.",
 )
 RING_SIZE = Rule(
@@ -645,10 +645,10 @@ STALE_BYTES = Rule(
     INFO,
     "unused space of the ring holds bytes",
     "docs, Log rings",
-    "Only what lies between tail and head counts.",
+    "Only the bytes between tail and head count.",
     detail="{value} bytes",
     readers="Ignored.",
-    ours="Kept as `damaged`: what is left of earlier entries.",
+    ours="Kept as `damaged`: remains of earlier entries.",
 )
 
 # --- what writers report ---
@@ -658,7 +658,7 @@ REDACTED = Rule(
     WARNING,
     "values were redacted",
     "docs, Writing logs",
-    "With redact_keys and redact_pattern the output says less than the input, as asked.",
+    "With redact_keys and redact_pattern the output has less than the input, as requested.",
     detail="{value}",
     ours="Values become <redacted>; bytes that were not understood are left out.",
 )

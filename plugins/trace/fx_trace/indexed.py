@@ -267,18 +267,16 @@ class Thread(Field):
 
     def packs(self, values: Sequence[Any], big: bool, odd: Any) -> Column:
         """Return the bytes of threads of record JSON, none for a marker; mark others in ``odd``."""
-        is_pair = np.array([type(value) is list and len(value) == 2 for value in values])
-        is_marker = np.array(
-            [
-                type(value) is str and UNREGISTERED_THREAD.fullmatch(value) is not None
-                for value in values
-            ]
-        )
-        odd |= is_pair == is_marker  # one of both it has to be
-        pairs = [(0, 0)] * len(values)
-        for row in np.flatnonzero(is_pair).tolist():
-            pairs[row] = values[row]
-        koids = np.stack([integers(column, 0, U64_MAX, odd) for column in zip(*pairs, strict=True)])
+        pairs: list[Any] = [(0, 0)] * len(values)
+        is_pair = np.zeros(len(values), np.bool_)
+        for row, value in enumerate(values):
+            if type(value) is list and len(value) == 2:
+                pairs[row] = value
+                is_pair[row] = True
+            elif type(value) is not str or not UNREGISTERED_THREAD.fullmatch(value):
+                odd[row] = True
+        pids, tids = zip(*pairs, strict=True)
+        koids = np.stack([integers(pids, 0, U64_MAX, odd), integers(tids, 0, U64_MAX, odd)])
         words = koids.T.astype(">i8" if big else "<i8")[is_pair]
         lengths = 2 * WORD * is_pair
         return Column(lengths, words.reshape(-1).view(np.uint8), lengths)
@@ -411,12 +409,16 @@ class ThreadOrProcess(Thread):
         # if one is usual (as in ``is_one_word``).
         fills = (end_of_one == c.limit) | (end_of_two == c.limit)
         has_only_one = end_of_two > c.limit
-        by_room = (end_of_one < c.limit) & ((self.usual_words == 1) | has_only_one)
+        may_be_one = end_of_one < c.limit
+        by_room = may_be_one & ((self.usual_words == 1) | has_only_one)
         is_one = np.where(fills, end_of_one == c.limit, by_room)
         is_usual = is_one if self.usual_words == 1 else ~is_one
         c.report(self.unusual, ~is_usual, 0, c.start)
-        self.lose_without_room(c, ~is_one & (c.limit - c.at() < 2 * WORD))
-        c.known[self, START], c.known[self, LENGTH] = c.stretch(np.where(is_one, 1, 2) * WORD)
+        has_room_for_two = c.limit - c.at() >= 2 * WORD
+        self.lose_without_room(c, ~is_one & ~has_room_for_two)
+        start, length = c.stretch(np.where(is_one, WORD, 2 * WORD))
+        c.known[self, START] = start
+        c.known[self, LENGTH] = length
 
     def ends_with(self, c: Many, words: int) -> Any:
         """Return where contents of many records end if each has so many words (``end_with``)."""
@@ -560,7 +562,9 @@ class Process(ThreadOrProcess):
             return False
         thread = tables.thread(index)
         process = values["process"]
-        return bool(process == thread_marker(index) or (thread and process == thread[0]))
+        if process == thread_marker(index):
+            return True
+        return bool(thread) and process == thread[0]
 
 
 def thread(reference: Any) -> Any:
@@ -591,10 +595,10 @@ def holds(field: Field, values: Values, index: int, tables: Any) -> bool:
     assert isinstance(field, Text)  # noqa: S101 (the other kind of reference)
     if not 0 < index <= MAX_STRING_INDEX:
         return False
-    found = tables.string(index)
     # A marker names the index, whatever an edit before it may have registered there.
-    return bool(
-        value == found
-        or (found is not None and value == shown_text(found))
-        or value == string_marker(index)
-    )
+    if value == string_marker(index):
+        return True
+    registered_text = tables.string(index)
+    if registered_text is None:
+        return value is None
+    return value in (registered_text, shown_text(registered_text))

@@ -134,12 +134,15 @@ def events(rows: Records) -> Cells:
     """Return rows of events; the record's own word is its scope, id or end."""
     kind = rows.number("event")
     is_instant = kind == EventType.INSTANT
-    words = [rows.number(name) for name in ("counter_id", "end_timestamp", "id") if rows.has(name)]
+    word_fields = ("counter_id", "end_timestamp", "id")
+    words = [rows.number(name) for name in word_fields if rows.has(name)]
     if rows.has("scope"):
         scope = rows.number("scope")
         # Without a sign, negative numbers are large.
         is_large = scope.view(np.uint64) > NO_SCOPE
-        words.append(np.where(is_instant & is_large, NO_SCOPE, scope) if is_large.any() else scope)
+        if is_large.any():
+            scope = np.where(is_instant & is_large, NO_SCOPE, scope)
+        words.append(scope)
     return {
         "kind": kind,
         "thread": rows.threads("thread"),

@@ -99,7 +99,8 @@ def sniff_chrome(probe: Probe) -> Confidence:
     """Return CERTAIN for Chrome JSON, an object or an array."""
     from fx_trace.chrome.sniff import sniff
 
-    return sniff(probe) if probe.head.lstrip(CHROME_BEGINS)[:1] in {b"[", b"{"} else Confidence.NONE
+    first_letter = probe.head.lstrip(CHROME_BEGINS)[:1]
+    return sniff(probe) if first_letter in {b"[", b"{"} else Confidence.NONE
 
 
 def _chrome_rules() -> Catalogue:

@@ -133,8 +133,8 @@ class Argument(
     @property
     def bits(self) -> int | None:
         """The 64 bits of a double that is a NaN, where they are not the usual ones."""
-        given = isinstance(self.value, Nan) and self.value.bits != CANONICAL_NAN
-        return self.value.bits if given else None
+        has_bits = isinstance(self.value, Nan) and self.value.bits != CANONICAL_NAN
+        return self.value.bits if has_bits else None
 
     def put(self, b: Builder) -> None:
         """Write the argument. Raises RefusalError for a value that does not fit."""
@@ -214,11 +214,11 @@ class TraceRecord(wire.Record, shared=True):
         if refs != self.refs:
             changes["refs"] = refs
         arguments = getattr(self, "args", ())
-        valid = [valid_refs(each, tables) for each in arguments]
-        if any(refs != each.refs for refs, each in zip(valid, arguments, strict=True)):
+        new_refs = [valid_refs(argument, tables) for argument in arguments]
+        if any(refs != argument.refs for refs, argument in zip(new_refs, arguments, strict=True)):
             changes["args"] = tuple(map(attrs.evolve, arguments))
-            for refs, each in zip(valid, changes["args"], strict=True):
-                each.refs = refs
+            for refs, argument in zip(new_refs, changes["args"], strict=True):
+                argument.refs = refs
         return attrs.evolve(self, **changes) if changes else self
 
     def apply(self, tables: Any, find: Callable[..., None]) -> None:
@@ -892,20 +892,19 @@ def _class_for(form: JsonFields, classes: list[type[TraceRecord]]) -> type[Trace
 
     Unknown kinds last.
     """
-    cls = next(cls for cls in classes if _asks_for(form, cls))
+    record_class = next(cls for cls in classes if _asks_for(form, cls))
     kind = form.given.get("kind")
-    if isinstance(kind, str) and not cls.constants and len(classes) > 1:
-        kinds = [str(each.constants["kind"]) for each in classes if each.constants]
-        raise refusal(
-            rules.NO_SUCH_NAME, f"{form.what}: no kind {kind!r}{did_you_mean(kind, kinds)}"
-        )
-    return cls
+    if isinstance(kind, str) and not record_class.constants and len(classes) > 1:
+        kinds = [str(cls.constants["kind"]) for cls in classes if cls.constants]
+        message = f"{form.what}: no kind {kind!r}{did_you_mean(kind, kinds)}"
+        raise refusal(rules.NO_SUCH_NAME, message)
+    return record_class
 
 
 def _asks_for(form: JsonFields, cls: type[TraceRecord]) -> bool:
     """Return whether the object has the constants of a class, by name or by number."""
-    for (key, shown), number in zip(cls.constants.items(), cls.layout.kind[1:], strict=False):
-        given = form.given.get(key)
-        if type(given) not in (str, int) or given not in (shown, number):
+    for (key, name), number in zip(cls.constants.items(), cls.layout.kind[1:], strict=False):
+        json_value = form.given.get(key)
+        if type(json_value) not in (str, int) or json_value not in (name, number):
             return False
     return True

@@ -27,7 +27,7 @@ SIZE_ZERO = Rule(
     readers="Perfetto refuses the file (Unexpected record of size 0), the 2022 C++ reader stops "
     "there; the Rust crate goes on.",
     ours=f"The words {_RESUMED} are `damaged`.",
-    remedy="`fxf salvage` writes what is sound; `fxf cat --records` shows the bytes.",
+    remedy="`fxf salvage` writes the sound records; `fxf cat --records` shows the bytes.",
 )
 PAST_THE_END = Rule(
     "FXT0002",
@@ -555,7 +555,7 @@ OUT_OF_RANGE = Rule(
     "Atoms",
     "A number fits the bits that the format gives it.",
     ours="Refused; nothing is cut off silently.",
-    remedy="The message says what the field holds.",
+    remedy="The message has the limits of the field.",
 )
 STRING_TOO_LONG = Rule(
     "FXT0405",
@@ -589,8 +589,8 @@ RAW_ONLY = Rule(
     ERROR,
     "a record that only its raw bytes can give",
     "Extending the format",
-    "What the format does not define is written from `raw`, which must fit its fields.",
-    ours="Refused where `raw` is missing or says something else than the fields.",
+    "A record that the format does not define is written from `raw`, which must fit its fields.",
+    ours="Refused if `raw` is missing or does not match the fields.",
     remedy="Leave such records as they are; `damaged` takes any bytes.",
 )
 CONTRADICTION = Rule(
@@ -617,7 +617,7 @@ BUFFER_TOO_SMALL = Rule(
     ERROR,
     "the trace buffer has no room for it",
     "Trace buffer",
-    "Each buffer of an image holds whole records, and has the size that the header says.",
+    "Each buffer of an image has whole records, and the size that is in the header.",
     ours="Refused; nothing is written.",
     remedy="Shorten or remove records of that buffer, or make a larger one.",
 )
@@ -628,14 +628,14 @@ INVALID_BUFFER_HEADER = Rule(
     "Trace buffer",
     "The sizes in the header are those of the buffers that follow it.",
     ours="Refused; nothing is written.",
-    remedy="Leave sizes and mode as they were; FXT0501 says what a header must keep.",
+    remedy="Leave sizes and mode as they were; FXT0501 lists the parts of a header that must stay.",
 )
 MIXED_BYTE_ORDERS = Rule(
     "FXT0413",
     ERROR,
     "captures of both byte orders in one archive",
     "Magic number record",
-    "The magic number says the byte order of all words of an archive.",
+    "The magic number tells the byte order of all words of an archive.",
     ours="Refused.",
     remedy="Write one of them in the other order first, with -o big_endian=yes or no.",
 )
@@ -647,7 +647,7 @@ BUFFER_HEADER = Rule(
     ERROR,
     "the header of a trace buffer is inconsistent",
     "Trace buffer",
-    "Magic, version, mode and sizes are what the trace engine writes; data ends lie "
+    "Magic, version, mode and sizes are those that the trace engine writes; data ends lie "
     "in the buffers.",
     detail="{value}",
     readers="The trace manager refuses the buffer.",
@@ -660,10 +660,10 @@ IMAGE_TRUNCATED = Rule(
     DATA_LOSS,
     "the image is shorter than its header says",
     "Trace buffer",
-    "An image is as long as its header says.",
+    "An image has the size that is in its header.",
     detail="{value} bytes of {total} are there",
     readers="The trace manager refuses the buffer.",
-    ours="What is there is read.",
+    ours="The bytes that are there are read.",
     remedy="Fetch the image again, whole.",
 )
 BEHIND_THE_BUFFER = Rule(
@@ -671,7 +671,7 @@ BEHIND_THE_BUFFER = Rule(
     WARNING,
     "bytes behind the end of the trace buffer",
     "Trace buffer",
-    "An image is as long as its header says.",
+    "An image has the size that is in its header.",
     detail="{value} bytes",
     readers="The trace manager refuses the buffer.",
     ours="They are `damaged`; everything before them is read.",
@@ -692,7 +692,7 @@ STALE_BYTES = Rule(
     INFO,
     "stale bytes behind the records of a buffer",
     "Trace buffer",
-    "What is behind the newest record of a buffer that was used before is of an earlier round.",
+    "In a buffer that was used before, the bytes behind the newest record are of an earlier round.",
     detail="{value} bytes",
     readers="Ignored.",
     ours="They are `damaged`.",
@@ -706,7 +706,8 @@ RECORDS_END_EARLY = Rule(
     "Records follow each other without gaps up to the data end.",
     detail="records of {buffer} end {value} bytes into it, and should take {recorded}",
     readers="The trace manager stops there.",
-    ours="Of a oneshot buffer, what is behind the last record that can be reached is unused space.",
+    ours="In a oneshot buffer, the bytes behind the last record that can be reached are "
+    "unused space.",
     remedy="The image was damaged, or taken while it was written; `fxf salvage` finds the records "
     "behind damage.",
 )
@@ -759,9 +760,9 @@ REFUSALS = Refusals(NO_SUCH_NAME, INVALID_FIELDS, WRONG_TYPE, OUT_OF_RANGE)
 
 def odd_bytes_detail(size: int) -> str:
     """Return what ODD_BYTES says of a file of ``size`` bytes."""
-    odd = size % 8
-    rest = "last byte is" if odd == 1 else f"last {odd} are"
-    return f"it has {size} bytes; the {rest} not a whole word"
+    bytes_over = size % 8
+    last_bytes = "last byte is" if bytes_over == 1 else f"last {bytes_over} are"
+    return f"it has {size} bytes; the {last_bytes} not a whole word"
 
 
 LONGEST_NAME = 80
@@ -770,9 +771,10 @@ LONGEST_NAME = 80
 
 def another_name_detail(ended: str, begun: str, is_category: bool) -> str:
     """Return what ENDS_BY_ANOTHER_NAME says: the names, or the categories, of end and begin."""
-    what = "in the category " if is_category else "as "
-    end, begin = (f'"{shortened(text, LONGEST_NAME)}"' for text in (ended, begun))
-    return f"it ended {what}{end} and began {what}{begin}"
+    preposition = "in the category" if is_category else "as"
+    end_name = shortened(ended, LONGEST_NAME)
+    begin_name = shortened(begun, LONGEST_NAME)
+    return f'it ended {preposition} "{end_name}" and began {preposition} "{begin_name}"'
 
 
 def overrun_detail(need: int, words: int) -> str:

@@ -66,26 +66,33 @@ def prologue() -> bytes:
 
 
 def _events(count: int) -> np.ndarray:
+    """Return complete slices of 0, 1 and 2 arguments, as int64 of shape (words,)."""
     number = np.arange(count, dtype=np.int64)
-    arguments = number % 3
-    size = 3 + 2 * arguments
-    start = np.concatenate(([0], np.cumsum(size)))
-    words = np.zeros(int(start[-1]), np.int64)
-    at = start[:-1]
-    header = size << SIZE_AT | arguments << EVENT_ARGS_AT | int(RecordType.EVENT)
+    argument_count = number % 3
+    # Header, begin and end, and two words for each argument.
+    word_count = 3 + 2 * argument_count
+    end = np.cumsum(word_count)
+    start = end - word_count
+    words = np.zeros(int(word_count.sum()), np.int64)
+    thread_index = 1 + number // 4 % THREADS
+    category_index = 1 + number % CATEGORIES
+    name_index = 1 + CATEGORIES + number % NAMES
+    header = word_count << SIZE_AT | argument_count << EVENT_ARGS_AT | int(RecordType.EVENT)
     header |= EVENT_KIND.put(EventType.DURATION_COMPLETE)
-    header |= (1 + number // 4 % THREADS) << EVENT_THREAD.low
-    header |= (1 + number % CATEGORIES) << EVENT_CATEGORY.low
-    words[at] = header | (1 + CATEGORIES + number % NAMES) << EVENT_NAME_AT
-    ticks = 100 * number
-    words[at + 1] = ticks
-    words[start[1:] - 1] = ticks + np.array([390, 250, 50, 20])[number % 4]
+    header |= thread_index << EVENT_THREAD.low
+    header |= category_index << EVENT_CATEGORY.low
+    words[start] = header | name_index << EVENT_NAME_AT
+    begin_ticks = 100 * number
+    # Of four slices of a thread, each is within the one before.
+    length = np.array([390, 250, 50, 20])[number % 4]
+    words[start + 1] = begin_ticks
+    words[end - 1] = begin_ticks + length
     for place in range(2):
-        some = arguments > place
-        argument = at[some] + 2 + 2 * place
-        name = 1 + CATEGORIES + NAMES + place
-        words[argument] = ArgType.INT64 | ARG_SIZE.put(2) | ARG_NAME.put(name)
-        words[argument + 1] = number[some]
+        has_argument = argument_count > place
+        argument_start = start[has_argument] + 2 + 2 * place
+        argument_name = 1 + CATEGORIES + NAMES + place
+        words[argument_start] = ArgType.INT64 | ARG_SIZE.put(2) | ARG_NAME.put(argument_name)
+        words[argument_start + 1] = number[has_argument]
     return words
 
 
@@ -95,7 +102,8 @@ def buffer_sample(nbytes: int) -> bytes:
     while TYPE.get(records, 0) == RecordType.METADATA:
         records = records[claimed_bytes(records) :]
     grain = wire.BUFFER_GRAIN
-    total = -(-(wire.BUFFER_HEADER_BYTES + len(records)) // grain) * grain
+    used = wire.BUFFER_HEADER_BYTES + len(records)
+    total = (used + grain - 1) // grain * grain
     header = BufferHeader.for_size(total, wire.BufferingMode.ONESHOT)
     header = attrs.evolve(header, rolling_data_end_0=len(records))
     return (header.pack() + records).ljust(total, b"\0")

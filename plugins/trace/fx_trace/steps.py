@@ -354,12 +354,12 @@ class TraceReplay(workload.ReplayParameters):
                 )
             if self.provider:
                 return _into_provider(self.provider, capture.records(), run)
-            pieces = list(_pieces(capture.records()))
-        return _as_archive(self.as_, pieces, run)
+            writes = list(_writes(capture.records()))
+        return _as_archive(self.as_, writes, run)
 
 
 @attrs.frozen
-class _Piece:
+class _Write:
     """Bytes of an archive: a record of a provider, or metadata of the trace manager."""
 
     provider: int | None
@@ -369,8 +369,8 @@ class _Piece:
     """Time of writing in ns."""
 
 
-def _pieces(records: Iterator[TraceRecord]) -> Iterator[_Piece]:
-    """Yield the pieces of an archive in order."""
+def _writes(records: Iterator[TraceRecord]) -> Iterator[_Write]:
+    """Yield what an archive is made of, in order."""
     encoder = RecordEncoder()
     provider = DEFAULT_PROVIDER
     for record in records:
@@ -378,40 +378,40 @@ def _pieces(records: Iterator[TraceRecord]) -> Iterator[_Piece]:
         if isinstance(record, ProviderInfo | ProviderSection):
             provider = record.id
         if record.record in {"metadata", "padding", "damaged"}:
-            yield _Piece(None, record_bytes, None)
+            yield _Write(None, record_bytes, None)
         else:
-            yield _Piece(provider, record_bytes, record.ns)
+            yield _Write(provider, record_bytes, record.ns)
 
 
-def _as_archive(name: str, pieces: list[_Piece], run: Run) -> Outcome:
+def _as_archive(name: str, writes: list[_Write], run: Run) -> Outcome:
     """Write each provider's records into a buffer of its own, and collect them in sections.
 
     A buffer keeps the order of its records; the order of sections is that of the capture.
     """
     target = workload.target_of(run)
     buffer_sizes: collections.Counter[int] = collections.Counter()
-    for piece in pieces:
-        if piece.provider is not None:
-            buffer_sizes[piece.provider] += len(piece.data)
+    for write in writes:
+        if write.provider is not None:
+            buffer_sizes[write.provider] += len(write.data)
     buffers = {id: target.trace_buffer(size) for id, size in buffer_sizes.items()}
-    provider_pieces = [piece for piece in pieces if piece.provider in buffers]
+    provider_writes = [write for write in writes if write.provider in buffers]
 
-    def put(piece: _Piece) -> bool:
-        assert piece.provider is not None  # noqa: S101 (of a provider, all of them)
-        return bool(buffers[piece.provider].put(piece.data))
+    def put(write: _Write) -> bool:
+        assert write.provider is not None  # noqa: S101 (of a provider, all of them)
+        return bool(buffers[write.provider].put(write.data))
 
-    dropped = workload.replay(run, provider_pieces, put)["dropped"]
+    dropped = workload.replay(run, provider_writes, put)["dropped"]
     next_offsets = dict.fromkeys(buffers, BUFFER_HEADER_BYTES)
     archive = bytearray()
-    for piece in pieces:
-        if piece.provider is None:
-            archive += piece.data
+    for write in writes:
+        if write.provider is None:
+            archive += write.data
             continue
-        offset = next_offsets[piece.provider]
-        archive += buffers[piece.provider].memory.read(offset, len(piece.data))
-        next_offsets[piece.provider] = offset + len(piece.data)
+        offset = next_offsets[write.provider]
+        archive += buffers[write.provider].memory.read(offset, len(write.data))
+        next_offsets[write.provider] = offset + len(write.data)
     run.put(name, bytes(archive))
-    count = len(provider_pieces)
+    count = len(provider_writes)
     facts = {"records": count, "providers": len(buffers), "bytes": len(archive)}
     if dropped:
         return Outcome.failed(f"the target dropped {dropped:,} of {count:,} records", **facts)

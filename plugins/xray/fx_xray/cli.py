@@ -39,20 +39,21 @@ def instr_map(session: Any, file: str, form: str, demangle: bool) -> int:
     from fxframework.errors import UsageError
     from fxframework.io.sink import Sink
 
-    found = read_map(file)
-    if form == "yaml" and found.sleds is None and not session.settings.json:
+    instrumentation = read_map(file)
+    if form == "yaml" and instrumentation.sleds is None and not session.settings.json:
         raise UsageError(
-            "a CSV has no sleds, which the YAML is a list of",
+            "YAML is a list of sleds, and a map in CSV has none",
             path=file,
             remedy="give the program, or ask for --format csv",
         )
     if session.settings.json:
-        functions = list(found.rows(demangled=demangle))
+        functions = list(instrumentation.rows(demangled=demangle))
         session.screen.json("instr-map", {"path": file, "functions": functions})
     else:
+        lines_of = instrumentation.to_yaml if form == "yaml" else instrumentation.to_csv
         with Sink.open("-") as sink:
-            for line in (found.to_yaml if form == "yaml" else found.to_csv)(demangled=demangle):
+            for line in lines_of(demangled=demangle):
                 sink.write(line)
-    for fault in found.faults:
+    for fault in instrumentation.faults:
         session.screen.warn(rules.INVALID_MAP_ENTRY.code, str(fault))
     return 0

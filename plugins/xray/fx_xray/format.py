@@ -33,7 +33,8 @@ least significant bit on, as llvm-xray takes them. Basic mode has no bit fields.
 
 # --- Versions and limits --------------------------------------------------------------------------
 
-BASIC, FDR = 0, 1
+BASIC = 0
+FDR = 1
 """Of ``type`` in the header."""
 FDR_VERSIONS: Final = range(1, 6)
 BASIC_VERSIONS: Final = range(1, 4)
@@ -208,7 +209,8 @@ class Fdr(wire.Record):
     _kind = wire.kind(wire.bits(1, 7))
 
 
-CALLS, META = 0, 1
+CALLS = 0
+META = 1
 FUNCTION_SECTION = "XRay FDR format of LLVM, Function Records"
 METADATA_SECTION = "XRay FDR format of LLVM, Metadata Records"
 METADATA_BYTES: Final = 16
@@ -419,7 +421,8 @@ class Basic(wire.Record, size=32):
     _type = wire.kind(wire.u16(doc="0: a function is entered or left, 1: an argument"))
 
 
-BASIC_FUNCTION, BASIC_ARGUMENT = 0, 1
+BASIC_FUNCTION = 0
+BASIC_ARGUMENT = 1
 """Kinds of records of basic mode."""
 BASIC_SECTION = "compiler-rt lib/xray, basic mode"
 
@@ -502,9 +505,8 @@ def packer(record: type[wire.Record]) -> Callable[..., bytes]:
     packed_end = 1
     for field, field_place in record.layout.places().items():
         if field_place.offset and isinstance(field, Integer):
-            struct_format = (
-                f"{struct_format}{field_place.offset - packed_end}x{_letter(field, field_place)}"
-            )
+            gap = field_place.offset - packed_end
+            struct_format += f"{gap}x{_letter(field, field_place)}"
             packed_end = field_place.end
     first_byte_value = Dialect().first_byte(record.layout.kind[-1])
     pack = struct.Struct(f"{struct_format}{METADATA_BYTES - packed_end}x").pack
@@ -554,7 +556,9 @@ class Dialect:
     @property
     def defined(self) -> int:
         """The version that it is read as."""
-        return min(max(self.version, self.versions[0]), self.versions[-1])
+        oldest = self.versions[0]
+        newest = self.versions[-1]
+        return min(max(self.version, oldest), newest)
 
     @property
     def order(self) -> Literal["big", "little"]:
@@ -568,17 +572,17 @@ class Dialect:
 
     def state(self) -> State:
         """Return the state at the beginning of a file."""
-        file_state = State(
-            (Now.VERSION, *OF_BUFFER), big=self.order == "big", mirrored=self.mirrored
-        )
+        registers = (Now.VERSION, *OF_BUFFER)
+        file_state = State(registers, big=self.order == "big", mirrored=self.mirrored)
         file_state.set(Now.VERSION, self.defined)
         return file_state
 
     def first_byte(self, kind: int) -> int:
         """Return the first byte of a metadata record of a kind."""
-        places = Fdr.layout.family.places.values()
-        shifts = (kind_place.shift_in(self.mirrored) for kind_place in places)
-        return sum(number << shift for number, shift in zip((META, kind), shifts, strict=True))
+        type_place, kind_place = Fdr.layout.family.places.values()
+        type_bits = META << type_place.shift_in(self.mirrored)
+        kind_bits = kind << kind_place.shift_in(self.mirrored)
+        return type_bits | kind_bits
 
 
 # --- Numbers that modules share -------------------------------------------------------------------
@@ -596,12 +600,13 @@ OF_LAST, OF_THIS = Bits("last kind", 8, 15), Bits("kind", 0, 7)
 # --- Kinds of events ---
 
 ENTER, EXIT, TAIL_EXIT, ENTER_ARG = (int(kind) for kind in FunctionKind)
-ARGUMENT, CUSTOM, TYPED = 4, 5, 6
+ARGUMENT, CUSTOM, TYPED = range(4, 7)
 BACK = 8
 """Added to the kind of a function's event whose time is before that of its thread's last one."""
 UNWOUND = 3
 """How a call ended that ended with the call around it."""
-DATA, EVENT_TYPE = -1, -2
+DATA = -1
+EVENT_TYPE = -2
 """Instead of the number of an argument: the payload of an event, and the type of a typed event."""
 
 # --- Kinds of records ---
@@ -620,12 +625,20 @@ KIND_NAMES = (
 
 # --- Marks of rows and buffers ---
 
-CUT, FIRST, ORPHAN, FOLLOWS, ARGUED = 1, 2, 4, 8, 16
-"""Of a row of sound records: one record that was cut in half; the first of a buffer; begins with an
-argument of no call; follows a call directly, or its arguments; an argument follows it."""
-INHABITED, WALLED, HAS_PID, HAS_THREAD, SETTLED, TIMELESS, EARLY = 1, 2, 4, 8, 16, 32, 64
-"""Of a buffer: it has more records than its extents; a wall time; a process; a thread; something of
-its thread has been read; it begins without a time; an argument or an event of its own time comes
-before its first time."""
-FOREIGN_TYPED, CUT_SHORT = 128, 256
+# Of a row of sound records:
+CUT = 1  # one record that was cut in half
+FIRST = 2  # the first of a buffer
+ORPHAN = 4  # begins with an argument of no call
+FOLLOWS = 8  # follows a call directly, or its arguments
+ARGUED = 16  # an argument follows it
+# Of a buffer:
+INHABITED = 1  # has more records than its extents
+WALLED = 2  # has a wall time
+HAS_PID = 4
+HAS_THREAD = 8
+SETTLED = 16  # something of its thread has been read
+TIMELESS = 32  # begins without a time
+EARLY = 64  # an argument or an event of its own time comes before its first time
+FOREIGN_TYPED = 128
+CUT_SHORT = 256
 """Of a buffer: a typed event of compiler-rt's is in it; a record runs past its end."""

@@ -84,24 +84,31 @@ def sniff_basic(probe: Probe) -> Confidence:
         if probe.has_suffix(SUFFIXES):
             return Confidence.LIKELY
         # A header alone says little: a counter's frequency is what other files do not have there.
-        frequency = wire.place(wire.FileHeader, "cycle_frequency").get(
-            probe.head, 0, order == "big"
-        )
+        place = wire.place(wire.FileHeader, "cycle_frequency")
+        frequency = place.get(probe.head, 0, order == "big")
         return Confidence.POSSIBLE if frequency in wire.FREQUENCIES else Confidence.NONE
-    record = probe.head[wire.HEADER_BYTES : wire.HEADER_BYTES + wire.BASIC_BYTES]
-    record_type, kind, function = (
-        wire.place(wire.BasicFunction, name).get(record, 0, order == "big")
-        for name in ("_type", "kind", "function_id")
-    )
-    sound = (
-        len(record) == wire.BASIC_BYTES
-        and record_type == wire.BASIC_FUNCTION
-        and kind <= max(wire.FunctionKind)
-        and 0 < function <= wire.MAX_BASIC_FUNCTION
-    )
-    if sound and (not probe.size % wire.BASIC_BYTES or probe.has_suffix(SUFFIXES)):
+    has_size_of_records = not probe.size % wire.BASIC_BYTES
+    first_record = probe.head[wire.HEADER_BYTES :][: wire.BASIC_BYTES]
+    if _is_basic_call(first_record, order) and (has_size_of_records or probe.has_suffix(SUFFIXES)):
         return Confidence.LIKELY
     return _by_name(probe)
+
+
+def _is_basic_call(record: bytes, order: ByteOrder) -> bool:
+    """Return whether the bytes are a plausible record of a call in basic mode."""
+    from fx_xray import format as wire
+
+    if len(record) < wire.BASIC_BYTES:
+        return False
+
+    def value(name: str) -> int:
+        return wire.place(wire.BasicFunction, name).get(record, 0, order == "big")
+
+    return (
+        value("_type") == wire.BASIC_FUNCTION
+        and value("kind") <= max(wire.FunctionKind)
+        and 0 < value("function_id") <= wire.MAX_BASIC_FUNCTION
+    )
 
 
 def _by_name(probe: Probe) -> Confidence:
@@ -123,11 +130,12 @@ def _header(probe: Probe, type: int, versions: int) -> tuple[int, ByteOrder] | N
 
     if len(probe.head) < wire.HEADER_BYTES:
         return None
+    version_place = wire.place(wire.FileHeader, "version")
+    type_place = wire.place(wire.FileHeader, "type")
     for order in _ORDERS:
-        version, header_type = (
-            wire.place(wire.FileHeader, name).get(probe.head, 0, order == "big")
-            for name in ("version", "type")
-        )
+        is_big = order == "big"
+        version = version_place.get(probe.head, 0, is_big)
+        header_type = type_place.get(probe.head, 0, is_big)
         if 1 <= version <= versions and header_type == type:
             return version, order
     return None
@@ -146,11 +154,11 @@ def sniff_yaml(probe: Probe) -> Confidence:
     """CERTAIN for a header of YAML with all that llvm-xray writes, LIKELY for the most of it."""
     if not probe.head.lstrip().startswith((b"---", b"header:")):
         return Confidence.NONE
-    words = (b"header:", b"constant-tsc:", b"nonstop-tsc:", b"cycle-frequency:", b"records:")
-    words_found = sum(word in probe.head for word in words)
-    if words_found == len(words):
+    keys = (b"header:", b"constant-tsc:", b"nonstop-tsc:", b"cycle-frequency:", b"records:")
+    present_keys = sum(key in probe.head for key in keys)
+    if present_keys == len(keys):
         return Confidence.CERTAIN
-    return Confidence.LIKELY if words_found > 2 else Confidence.NONE
+    return Confidence.LIKELY if present_keys > 2 else Confidence.NONE
 
 
 # --- Options -----------------------------------------------------------------------------

@@ -8,7 +8,9 @@ from __future__ import annotations
 from fx_xray.format import KIND_NAMES, OF_LAST, OF_THIS
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
 
-INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
+INFO = Severity.INFO
+WARNING = Severity.WARNING
+DATA_LOSS = Severity.DATA_LOSS
 ERROR = Severity.ERROR
 
 # --- the file and its header ---
@@ -35,7 +37,7 @@ UNKNOWN_VERSION = Rule(
     detail="version {value}",
     readers="llvm-xray: Unsupported version for Basic/Naive Mode logging, and of the flight data "
     "recorder Failed loading YAML Data; fdr-dump does not look.",
-    ours="Read as the nearest version that we know; what is invalid there is `damaged`.",
+    ours="Read as the nearest version that we know; invalid bytes there are `damaged`.",
     remedy="Look for a newer fxframework, or give -f xray or -f xray-basic if the file "
     "is of another kind.",
 )
@@ -100,7 +102,7 @@ PAST_BUFFER = Rule(
     "A record ends within the buffer that its extents bound.",
     detail="a record of {value} bytes",
     readers="llvm-xray: Buffer over-read; the whole file is refused.",
-    ours="What is left of the buffer is `damaged`; reading goes on with the next buffer.",
+    ours="The rest of the buffer is `damaged`; reading goes on with the next buffer.",
     remedy="compiler-rt counts too few bytes for typed events (up to LLVM 19 at least): "
     "the end of each such buffer was never written.",
 )
@@ -155,7 +157,7 @@ BAD_SIZE = Rule(
     "The size of an event's payload is positive.",
     detail="size {value}",
     readers="llvm-xray: Invalid size for custom event.",
-    ours="What is left of the buffer is `damaged`; reading goes on with the next buffer.",
+    ours="The rest of the buffer is `damaged`; reading goes on with the next buffer.",
 )
 EMPTY_EVENT = Rule(
     "FXX0107",
@@ -273,7 +275,7 @@ BAD_WALL_TIME = Rule(
     "XRay FDR format of LLVM, Metadata Records",
     "Microseconds are 0 to 999,999.",
     detail="{value} microseconds",
-    readers="llvm-xray sorts the buffers of a thread by what is there.",
+    readers="llvm-xray sorts the buffers of a thread by the bytes at that place.",
     ours="Read as it is.",
 )
 
@@ -330,8 +332,9 @@ CUT_RECORD = Rule(
     "LLVM lib/XRay, compiler-rt lib/xray",
     "A NewCPUId or TSCWrap has 16 bytes.",
     detail="its time is {word} ticks",
-    readers="llvm-xray takes what overwrote the second half for the time, and loses the "
-    "record that it is; BlockVerifier: Invalid transition, if an argument follows.",
+    readers="llvm-xray takes the bytes that overwrote the second half for the time, and "
+    "loses the record that they are; BlockVerifier: Invalid transition, if an "
+    "argument follows.",
     ours="Records are shown as they are. In tables the time is mended from the half "
     "that is there, and the record that was swallowed is read.",
     remedy="compiler-rt rewinds a tail exit too far when the thread had changed its CPU "
@@ -553,7 +556,7 @@ PAYLOADS_CUT_SHORT = Rule(
     "payloads that are cut short in the YAML",
     "LLVM lib/XRay, compiler-rt lib/xray",
     "llvm-xray cuts payloads that are not text at the first byte that is not UTF-8.",
-    ours="What is there is read.",
+    ours="The bytes that are there are read.",
     remedy="Convert the trace itself.",
 )
 
@@ -651,7 +654,7 @@ CALLS_DROPPED = Rule(
     DATA_LOSS,
     "calls were dropped: no buffer was free",
     "LLVM lib/XRay, compiler-rt lib/xray",
-    "A recorder whose buffers are all in use drops what comes.",
+    "A recorder whose buffers are all in use drops new records.",
     detail="{value}",
     readers="compiler-rt drops them in silence.",
     ours="They are counted.",

@@ -28,7 +28,11 @@ _SHAPES = 16
 _PAYLOAD = b"a custom event!\n"
 _EXTENTS = wire.METADATA_BYTES
 _BUFFER = wire.BUFFER_BYTES
-_THREAD_AT, _SECONDS_AT, _MICROS_AT, _CPU_AT, _TSC_AT = 17, 33, 41, 65, 67
+_THREAD_AT = 17
+_SECONDS_AT = 33
+_MICROS_AT = 41
+_CPU_AT = 65
+_TSC_AT = 67
 """Bytes of a buffer, with its extents, at which its own numbers are."""
 HEADER = FileHeader(version=5, cycle_frequency=FREQUENCY, buffer_size=_BUFFER).pack()
 
@@ -42,36 +46,41 @@ def sample(nbytes: int) -> bytes:
     shapes, ticks = _shapes()
     count = max(1, round(nbytes / shapes.shape[1]))
     number = np.arange(count)
-    buffers = np.tile(shapes, (-(-count // _SHAPES), 1))[:count]
-    # A thread begins a buffer when its last one is over.
+    buffers = shapes[number % _SHAPES]
+    thread = number % THREADS
+    # A thread begins a buffer when its last one is over; threads begin shortly after one another.
     longest = int(ticks.max()) + MEAN_TICKS
-    tsc = START_SECONDS * FREQUENCY + number // THREADS * longest + number % THREADS * 97
+    ticks_from_start = number // THREADS * longest + thread * 97
+    tsc = START_SECONDS * FREQUENCY + ticks_from_start
     micros = tsc * 1_000_000 // FREQUENCY
-    _put(buffers, _THREAD_AT, FIRST_THREAD + number % THREADS, "<i4")
+    _put(buffers, _THREAD_AT, FIRST_THREAD + thread, "<i4")
     _put(buffers, _SECONDS_AT, micros // 1_000_000, "<i8")
     _put(buffers, _MICROS_AT, micros % 1_000_000, "<i4")
-    _put(buffers, _CPU_AT, number % THREADS, "<u2")
+    _put(buffers, _CPU_AT, thread, "<u2")
     _put(buffers, _TSC_AT, tsc, "<u8")
-    return HEADER + buffers.tobytes()
+    data: bytes = HEADER + buffers.tobytes()
+    return data
 
 
-def _put(buffers: NDArray[np.uint8], at: int, values: NDArray[np.int64], dtype: str) -> None:
+def _put(buffers: NDArray[np.uint8], offset: int, values: NDArray[np.int64], dtype: str) -> None:
     """Write a number into each buffer."""
-    field = values.astype(dtype).view(np.uint8).reshape(values.size, -1)
-    buffers[:, at : at + field.shape[1]] = field
+    encoded = values.astype(dtype)
+    end = offset + encoded.itemsize
+    buffers[:, offset:end] = encoded.view(np.uint8).reshape(values.size, -1)
 
 
 @cache
 def _shapes() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return buffers with their extents, of shape (shapes, bytes), and the ticks of each."""
     chance = random.Random(5)  # noqa: S311 (no secret)
-    shapes_made = [_shape(chance) for _ in range(_SHAPES)]
-    shapes = np.frombuffer(b"".join(shape for shape, _ in shapes_made), np.uint8)
-    return shapes.reshape(_SHAPES, -1), np.array([ticks for _, ticks in shapes_made])
+    contents, ticks = zip(*(_shape(chance) for _ in range(_SHAPES)), strict=True)
+    shapes = np.frombuffer(b"".join(contents), np.uint8)
+    return shapes.reshape(_SHAPES, -1), np.array(ticks)
 
 
 def _shape(chance: random.Random) -> tuple[bytes, int]:
-    parts = [
+    """Return a buffer with its extents, and the ticks from its begin to its end."""
+    records = [
         metadata(MetadataKind.BUFFER_EXTENTS, struct.pack("<Q", _BUFFER)),
         metadata(MetadataKind.NEW_BUFFER, bytes(4)),
         metadata(MetadataKind.WALL_TIME, bytes(12)),
@@ -79,16 +88,18 @@ def _shape(chance: random.Random) -> tuple[bytes, int]:
         metadata(MetadataKind.NEW_CPU, bytes(10)),
         metadata(MetadataKind.CUSTOM_EVENT, struct.pack("<ii", len(_PAYLOAD), 40)) + _PAYLOAD,
     ]
-    used = sum(map(len, parts)) - _EXTENTS
+    used = sum(map(len, records)) - _EXTENTS
     ticks = 40
     opened: list[int] = []
     while used < _BUFFER:
-        # There remains room to leave all functions that were entered.
-        words = (_BUFFER - used) // wire.FUNCTION_BYTES
+        records_left = (_BUFFER - used) // wire.FUNCTION_BYTES
         delta = chance.randrange(40, 2 * MEAN_TICKS)
         ticks += delta
-        deeper = len(opened) < DEEPEST and words >= len(opened) + 4
-        if deeper and (not opened or chance.random() < 0.5):
+        # There remains room to leave all functions that were entered. An entry with an argument
+        # takes as much as three.
+        depth = len(opened)
+        may_enter = depth < DEEPEST and records_left >= depth + 4
+        if may_enter and (not opened or chance.random() < 0.5):
             id = chance.randrange(1, FUNCTIONS + 1)
             opened.append(id)
             kind = FunctionKind.ENTER_ARG if not chance.randrange(50) else FunctionKind.ENTER
@@ -99,17 +110,19 @@ def _shape(chance: random.Random) -> tuple[bytes, int]:
             id = 1
             kind = FunctionKind.ENTER
             opened.append(id)
-        record = struct.pack("<II", wire.FUNCTION_KIND.put(kind) | wire.FUNCTION_ID.put(id), delta)
+        word = wire.FUNCTION_KIND.put(kind) | wire.FUNCTION_ID.put(id)
+        record = struct.pack("<II", word, delta)
         if kind == FunctionKind.ENTER_ARG:
             record += metadata(MetadataKind.CALL_ARGUMENT, struct.pack("<Q", ticks))
-        parts.append(record)
+        records.append(record)
         used += len(record)
-    return b"".join(parts), ticks
+    return b"".join(records), ticks
 
 
 def metadata(kind: MetadataKind, fields: bytes) -> bytes:
     """Return a metadata record with these fields."""
-    return (bytes([wire.Dialect().first_byte(kind)]) + fields).ljust(wire.METADATA_BYTES, b"\0")
+    first_byte = wire.Dialect().first_byte(kind).to_bytes()
+    return (first_byte + fields).ljust(wire.METADATA_BYTES, b"\0")
 
 
 SCENARIO = """

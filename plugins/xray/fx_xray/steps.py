@@ -80,22 +80,22 @@ class XrayStart:
         return Outcome.ok(f"{writer.buffers} buffers", buffers=writer.buffers)
 
 
-def _writer(run: Run, given: XrayStart) -> FdrWriter:
-    memory = run.device(given.recorder)
+def _writer(run: Run, start: XrayStart) -> FdrWriter:
+    memory = run.device(start.recorder)
     if not isinstance(memory, Memory):
         raise UsageError(
-            f"device {given.recorder!r} is not a memory", remedy="record into a device of kind vmo"
+            f"device {start.recorder!r} is not a memory", remedy="record into a device of kind vmo"
         )
     target = workload.target_of(run)
     return FdrWriter(
         target.counter,
-        version=given.version,
+        version=start.version,
         memory=memory,
-        buffer_size=given.buffer_size,
-        buffers=given.buffers,
-        threshold_us=given.threshold_us,
+        buffer_size=start.buffer_size,
+        buffers=start.buffers,
+        threshold_us=start.threshold_us,
         clock=target.clock,
-        circular=given.circular,
+        circular=start.circular,
     )
 
 
@@ -135,7 +135,7 @@ def _mine(stage: ActionContext) -> FdrThread:
 
 
 def _arguments(stage: ActionContext, arguments: Iterable[int | str]) -> list[int]:
-    return [stage.number(each) for each in arguments]
+    return [stage.number(argument) for argument in arguments]
 
 
 def _bytes(stage: ActionContext, text: str, *, in_hex: bool) -> bytes:
@@ -267,7 +267,8 @@ class XrayThread(workload.ThreadParameters):
         """Start the thread; it runs when time passes. At its end its buffer is released."""
         writer = writer_of(run, self.recorder)
         script = [*self.script, _Release()]
-        pid, tid = workload.start(self, run, self.recorder, writer, script).ids
+        thread = workload.start(self, run, self.recorder, writer, script)
+        pid, tid = thread.ids
         return Outcome.ok(pid=pid, tid=tid)
 
 
@@ -290,18 +291,19 @@ class XrayReplay(workload.ReplayParameters):
         """Replay a capture on the target."""
         path = run.file(self.capture)
         with path.open("rb") as file:
-            is_basic = file.read(4)[2:] == wire.BASIC.to_bytes(2, "little")
+            header_type = file.read(4)[2:]
+        is_basic = header_type == wire.BASIC.to_bytes(2, "little")
         form = BASIC_FORM if is_basic else FDR_FORM
         with run.host.open(path, format=form) as capture:
-            pieces = _in_time(capture.records(), form)
+            writes = _in_time(capture.records(), form)
             rate = capture.ticks_per_second or 0
         if self.recorder:
-            return _into_recorder(self.recorder, pieces, rate, run)
-        return _as_trace(self.as_, pieces, run)
+            return _into_recorder(self.recorder, writes, rate, run)
+        return _as_trace(self.as_, writes, run)
 
 
 @attrs.define
-class _Piece:
+class _Write:
     """A record with its offset in the file, its time of writing in ns, and its bytes."""
 
     offset: int
@@ -310,71 +312,84 @@ class _Piece:
     record: XrayRecord
 
 
-def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Piece]:
+def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Write]:
     """Return all records of a trace in the order of writing, in which buffers interleave.
 
     Within a buffer it is the order of the file, and the buffers of a thread follow one another by
     their wall times, even where counters of CPUs differ. A record without a time has that of the
     record before it; before the first one of a buffer, that of the first.
     """
-    encoder = RecordEncoder(form)
-    blocks: list[list[_Piece]] = [[]]
-    for record in records:
-        begins = form == BASIC_FORM or isinstance(record, BufferExtents | NewBuffer)
-        begun = blocks[-1] and isinstance(blocks[-1][-1].record, BufferExtents)
-        if begins and not (begun and isinstance(record, NewBuffer)):
-            blocks.append([])
-        ns = getattr(record, "ns", None)
-        blocks[-1].append(_Piece(record.offset, ns, encoder.encode(record), record))
-    blocks.sort(key=_wall_time)
+    writes = []
+    buffers = _buffers(records, form)
+    buffers.sort(key=_wall_time)
     latest: dict[tuple[int, int], int] = {}
     """The time of the last record of each thread."""
-    for block in blocks:
-        now = next((piece.ns for piece in block if piece.ns is not None), None)
-        if now is None:
+    for buffer in buffers:
+        writes += buffer
+        first_timed = next((write for write in buffer if write.ns is not None), None)
+        if first_timed is None or first_timed.ns is None:
             continue
-        thread = _thread_of(block)
+        thread = _thread_of(first_timed.record)
         # A thread's buffers do not overlap: a later one begins where the one before ended.
-        now = max(now, latest.get(thread, now))
-        for piece in block:
-            piece.ns = max(now, piece.ns or 0)
-            now = piece.ns
+        now = max(first_timed.ns, latest.get(thread, first_timed.ns))
+        for write in buffer:
+            now = max(now, write.ns or 0)
+            write.ns = now
         latest[thread] = now
-    pieces_in_time = [piece for block in blocks for piece in block]
-    pieces_in_time.sort(key=lambda piece: -1 if piece.ns is None else piece.ns)
-    return pieces_in_time
+    writes.sort(key=lambda write: -1 if write.ns is None else write.ns)
+    return writes
 
 
-def _wall_time(block: list[_Piece]) -> tuple[int, int]:
+def _buffers(records: Iterable[XrayRecord], form: str) -> list[list[_Write]]:
+    """Return the records by buffers, each with the extents before it; each alone in basic mode."""
+    encoder = RecordEncoder(form)
+    buffers: list[list[_Write]] = [[]]
+    for record in records:
+        buffer = buffers[-1]
+        follows_extents = buffer and isinstance(buffer[-1].record, BufferExtents)
+        begins_buffer = isinstance(record, BufferExtents | NewBuffer)
+        if follows_extents and isinstance(record, NewBuffer):
+            begins_buffer = False
+        if begins_buffer or form == BASIC_FORM:
+            buffer = []
+            buffers.append(buffer)
+        ns = getattr(record, "ns", None)
+        buffer.append(_Write(record.offset, ns, encoder.encode(record), record))
+    return buffers
+
+
+def _wall_time(buffer: list[_Write]) -> tuple[int, int]:
     """Return the wall time of a buffer; zeros without one, as in basic mode."""
-    records = (piece.record for piece in block)
-    wall = next((record for record in records if isinstance(record, WallTime)), None)
-    return (0, 0) if wall is None else (wall.seconds, wall.micros)
+    for write in buffer:
+        if isinstance(write.record, WallTime):
+            return write.record.seconds, write.record.micros
+    return 0, 0
 
 
-def _thread_of(block: list[_Piece]) -> tuple[int, int]:
-    """Return process and thread of a buffer, or of a record of basic mode."""
-    timed = next(piece.record for piece in block if piece.ns is not None)
-    return getattr(timed, "process", None) or 0, getattr(timed, "thread", None) or 0
+def _thread_of(record: XrayRecord) -> tuple[int, int]:
+    """Return process and thread of a record."""
+    process = getattr(record, "process", None) or 0
+    thread = getattr(record, "thread", None) or 0
+    return process, thread
 
 
-def _as_trace(name: str, pieces: list[_Piece], run: Run) -> Outcome:
+def _as_trace(name: str, writes: list[_Write], run: Run) -> Outcome:
     """Store all records into one memory, at their offsets in the file."""
-    size = sum(len(piece.data) for piece in pieces)
+    size = sum(len(write.data) for write in writes)
     memory: Memory = workload.target_of(run).trace_buffer(size).memory
 
-    def store(piece: _Piece) -> bool:
+    def store(write: _Write) -> bool:
         # Other bytes of the same words are kept.
-        start = piece.offset - piece.offset % WORD
-        end = piece.offset + len(piece.data)
-        bytes_before = memory.read(start, piece.offset - start)
+        start = write.offset - write.offset % WORD
+        end = write.offset + len(write.data)
+        bytes_before = memory.read(start, write.offset - start)
         bytes_behind = memory.read(end, -end % WORD)
-        memory.write(start, bytes_before + piece.data + bytes_behind)
+        memory.write(start, bytes_before + write.data + bytes_behind)
         return True
 
-    workload.replay(run, pieces, store)
+    workload.replay(run, writes, store)
     run.put(name, memory.read(0, size))
-    return Outcome.ok(f"{len(pieces):,} records", records=len(pieces), bytes=size)
+    return Outcome.ok(f"{len(writes):,} records", records=len(writes), bytes=size)
 
 
 _EVENT_RECORDS = frozenset({"function", "custom_event", "typed_event"})
@@ -419,18 +434,20 @@ class _Recorded:
     arguments: list[int]
 
 
-def _recorded(pieces: Iterable[_Piece]) -> list[_Recorded]:
+def _recorded(writes: Iterable[_Write]) -> list[_Recorded]:
     """Return the calls and events with their arguments."""
-    recorded_calls: list[_Recorded] = []
-    arguments: list[int] = []
-    for piece in pieces:
-        if isinstance(piece.record, CallArgument | BasicArgument):
-            arguments.append(piece.record.value)
+    events: list[_Recorded] = []
+    # The arguments of a call follow it.
+    arguments_of_last: list[int] = []
+    for write in writes:
+        record = write.record
+        if isinstance(record, CallArgument | BasicArgument):
+            arguments_of_last.append(record.value)
             continue
-        arguments = []
-        if piece.record.record in _EVENT_RECORDS:
-            recorded_calls.append(_Recorded(piece.record, piece.ns, arguments))
-    return recorded_calls
+        arguments_of_last = []
+        if record.record in _EVENT_RECORDS:
+            events.append(_Recorded(record, write.ns, arguments_of_last))
+    return events
 
 
 def _record(writer: FdrWriter, counter: _Counter, recorded: _Recorded) -> bool:
@@ -452,12 +469,14 @@ def _record(writer: FdrWriter, counter: _Counter, recorded: _Recorded) -> bool:
             return recorder.enter(record.function_id, *arguments, counter=counter)
 
 
-def _into_recorder(name: str, pieces: list[_Piece], rate: int, run: Run) -> Outcome:
+def _into_recorder(name: str, writes: list[_Write], rate: int, run: Run) -> Outcome:
     """Record all calls and events with one recorder, which decides what it keeps."""
     writer = writer_of(run, name)
     counter = _Counter(writer.cycle_frequency, rate)
-    counts = workload.replay(
-        run, _recorded(pieces), lambda recorded: _record(writer, counter, recorded)
-    )
+
+    def record(recorded: _Recorded) -> bool:
+        return _record(writer, counter, recorded)
+
+    counts = workload.replay(run, _recorded(writes), record)
     writer.finish()
     return workload.counted(counts)

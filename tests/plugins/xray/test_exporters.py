@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from fx_xray import plugin
 from fx_xray.export.presentation import Batch, walk
-from fx_xray.export.text import _head, _TextLines, duration, seconds
+from fx_xray.export.text import _TextLines, duration, seconds
 from fx_xray.export.trace_event import microseconds
 from fx_xray.read.views import Calls
 from fx_xray.read.yaml_text import quoted as scalar
@@ -701,7 +701,7 @@ def test_lines_by_columns_are_those_made_one_by_one(trace: Any, time: str) -> No
                 indent = "  " * depth if depth <= 40 else f"{'  ' * 40}[{depth}] "
                 delta = f" {tsc - last[thread]:+}" if thread in last else ""
                 last[thread] = tsc
-                head = _head(*capture.event_threads(), thread << 16 | int(batch.cpu[place]))
+                head = lines._head(thread << 16 | int(batch.cpu[place]))
                 wanted.append(f"{int(batch.offset[place]):>8} {at} {head} {indent}{what}{delta}")
             assert column.data.tobytes().decode().splitlines() == wanted
             assert places.tolist() == list(range(len(batch)))

@@ -112,10 +112,9 @@ def _page(comparison: Comparison, widths: str, timelines: Sequence[Mapping[str, 
         path = " > ".join(cause.path)[:LONGEST]
         share = finite(cause.share)
         explained.append([cause.change_ns, share, cause_text(cause), path])
+    sides = (comparison.before, comparison.after)
     data = {
-        "sides": [
-            [run.name for run in side.runs] for side in (comparison.before, comparison.after)
-        ],
+        "sides": [[run.name for run in side.runs] for side in sides],
         "summary": sums_up(comparison),
         "notes": list(comparison.notes),
         "widths": widths,
@@ -137,19 +136,15 @@ def _call(change: Change, runs: tuple[int, int]) -> list[Any]:
         if figures is None:
             sides.append([None, None, None])
         else:
-            sides.append([figures.count / run_count, figures.mean_ns, figures.p99_ns])
+            calls_a_run = figures.count / run_count
+            sides.append([calls_a_run, figures.mean_ns, figures.p99_ns])
     ratio = change.ratio
     ratio_columns: list[float | None] = [None, None, None]
     if ratio is not None:
         ratio_columns = [ratio.estimate, finite(ratio.low), finite(ratio.high)]
-    return [
-        change.verdict,
-        change.label[:LONGEST],
-        *ratio_columns,
-        change.change_ns(runs),
-        *sides,
-        where_text(change.where),
-    ]
+    label = change.label[:LONGEST]
+    where = where_text(change.where)
+    return [change.verdict, label, *ratio_columns, change.change_ns(runs), *sides, where]
 
 
 def _frames(comparison: Comparison, widths: str) -> list[list[Any]]:
@@ -157,7 +152,7 @@ def _frames(comparison: Comparison, widths: str) -> list[list[Any]]:
     size = len(comparison.paths)
     before = comparison.before.path_means("total", size)
     after = comparison.after.path_means("total", size)
-    weight = before if widths == "before" else after
+    weight = {"before": before, "after": after}[widths]
     parents = np.array(comparison.paths.parents, np.int64)
     widest = np.argsort(-weight, kind="stable")[:FRAMES]
     is_drawn = np.zeros(size, np.bool_)
@@ -174,8 +169,9 @@ def _frames(comparison: Comparison, widths: str) -> list[list[Any]]:
         for path in sorted(children.get(parent, ()), key=lambda child: -weight[child]):
             name = comparison.paths.name(path)[:LONGEST]
             width = float(weight[path])
-            times = (float(before[path]), float(after[path]))
-            frames.append([name, depth, left, width, *times])
+            time_before = float(before[path])
+            time_after = float(after[path])
+            frames.append([name, depth, left, width, time_before, time_after])
             stack.append((path, depth + 1, left))
             left += width
     return frames
@@ -196,7 +192,8 @@ def _shapes(comparison: Comparison) -> dict[str, Any]:
         if used.size:
             first = int(used[0])
             stop = int(used[-1]) + 1
+            label = change.label[:LONGEST]
             used_before = bins_before[first:stop].tolist()
             used_after = bins_after[first:stop].tolist()
-            shapes.append([change.label[:LONGEST], first, used_before, used_after])
+            shapes.append([label, first, used_before, used_after])
     return {"edges": bin_edges().tolist(), "names": shapes}

@@ -39,11 +39,14 @@ def colour(before: float, after: float) -> str:
     else:
         share = math.log(after / before) / FULL
         share = max(-1.0, min(share, 1.0))
-    darkest = RED if share > 0 else BLUE
-    channels = [
-        round(pale + (dark - pale) * abs(share)) for pale, dark in zip(PALE, darkest, strict=True)
-    ]
-    return "#" + "".join(f"{channel:02x}" for channel in channels)
+    darkest = BLUE
+    if share > 0:
+        darkest = RED
+    text = "#"
+    for pale, dark in zip(PALE, darkest, strict=True):
+        channel = round(pale + (dark - pale) * abs(share))
+        text += f"{channel:02x}"
+    return text
 
 
 def picture(comparison: Comparison, widths: str) -> Picture:
@@ -54,13 +57,13 @@ def picture(comparison: Comparison, widths: str) -> Picture:
     total_after = comparison.after.path_means("total", size)
     own_before = comparison.before.path_means("own", size)
     own_after = comparison.after.path_means("own", size)
-    own = own_before if widths == "before" else own_after
+    own = {"before": own_before, "after": own_after}[widths]
     pool = StringPool()
-    texts = (paths.name(path).encode("utf-8", "replace") for path in range(size))
-    names = [pool.intern(text) for text in texts]
-    parents = np.array(paths.parents, np.int32)
+    texts = (paths.name(path) for path in range(size))
+    names = [pool.intern(text.encode("utf-8", "replace")) for text in texts]
+    parents = np.maximum(np.array(paths.parents, np.int32), -1)
     # Node 0 is the root, and node 1 + path that of a path, whose parent is -1 at the top.
-    parent_nodes = np.append(-1, np.maximum(parents, -1) + 1)
+    parent_nodes = np.append(-1, parents + 1)
     functions = np.append(-1, np.arange(size))
     own_times = np.append(0, own)
     tree = CallTree(
@@ -84,7 +87,13 @@ def picture(comparison: Comparison, widths: str) -> Picture:
 
     def title(node: int) -> str:
         before, after = times(node)
-        change = f", {(after - before) / before:+.1%}" if before and after else ""
-        return f"{brief(before)} before, {brief(after)} after{change}"
+        text = f"{brief(before)} before, {brief(after)} after"
+        if before and after:
+            change = (after - before) / before
+            text += f", {change:+.1%}"
+        return text
 
-    return Picture(tree, "ns", colour=lambda node, _name: colour(*times(node)), title=title)
+    def colour_of(node: int, _name: str) -> str:
+        return colour(*times(node))
+
+    return Picture(tree, "ns", colour=colour_of, title=title)

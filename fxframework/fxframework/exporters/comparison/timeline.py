@@ -39,7 +39,8 @@ def in_one_order(timelines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
         names = [IDS.sub("", track) for track in side["tracks"]]
         for name in names:
             rank_of_name.setdefault(name, len(rank_of_name))
-        order = sorted(range(len(names)), key=lambda track: rank_of_name[names[track]])
+        ranks = [rank_of_name[name] for name in names]
+        order = sorted(range(len(names)), key=ranks.__getitem__)
         new_track = {track: number for number, track in enumerate(order)}
         slices = [[new_track[track], *columns] for track, *columns in side["slices"]]
         tracks = [side["tracks"][track] for track in order]
@@ -60,7 +61,9 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
     length = table.array("dur")
     threads = table.array("thread")
     depth = table.array("depth")
-    zero_time = int(start.min()) if anchor is None else _start_of(anchor, capture.name, table)
+    zero_time = int(start.min())
+    if anchor is not None:
+        zero_time = _start_of(anchor, capture.name, table)
     is_call = (table.array("kind") != ASYNC) & (length >= 0)
     rows = np.flatnonzero(is_call & (depth < DEEPEST))
     ids, thread_index = np.unique(threads[rows], return_inverse=True)
@@ -83,8 +86,9 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
     thread_names = ThreadNames(capture)
     codes_of_rows = table.array("name")[rows]
     codes, name_index = np.unique(codes_of_rows, return_inverse=True)
-    columns = np.stack(
-        (tracks, depth[rows], name_index.reshape(-1), start[rows] - zero_time, length[rows]), axis=1
+    relative_start = start[rows] - zero_time
+    columns = np.column_stack(
+        (tracks, depth[rows], name_index.reshape(-1), relative_start, length[rows])
     )
     track_names = [thread_names.get(thread, "no thread") for thread in ids[busiest].tolist()]
     slice_names = [table.pool[code] if code >= 0 else "(no name)" for code in codes.tolist()]
@@ -105,7 +109,8 @@ def _start_of(anchor: str, path: str, table: Table) -> int:
     if code >= 0:
         rows = np.flatnonzero(codes == code)
     if not rows.size:
-        known = [pool[code] for code in np.unique(codes).tolist() if code >= 0]
+        known_codes = np.unique(codes[codes >= 0])
+        known = [pool[code] for code in known_codes.tolist()]
         raise UsageError(
             f"there is no slice {anchor!r} to align at{did_you_mean(anchor, known)}",
             path=path,

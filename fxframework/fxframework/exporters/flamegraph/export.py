@@ -113,7 +113,7 @@ class Picture:
             own = tree.in_ns(own)
         depth = tree.depths()
         order = np.argsort(depth, kind="stable").astype(np.int32)
-        bounds = np.cumsum(np.bincount(depth)) if depth.size else depth
+        bounds = np.cumsum(np.bincount(depth))
         self._levels = np.split(order, bounds[:-1])
         del depth, order
         # A node weighs as much as itself and its callees: sum up from the lowest level.
@@ -136,7 +136,7 @@ class Picture:
         is_wide = np.zeros(widths.size, np.bool_)
         for number, level in enumerate(self._levels):
             nodes = level
-            if number:
+            if number:  # nothing is drawn above a frame that is too narrow
                 nodes = level[is_wide[parent_of[level]]]
             self.narrow += level.size - nodes.size
             if not nodes.size:
@@ -144,7 +144,9 @@ class Picture:
             is_wide[nodes] = widths[nodes] >= NARROWEST
             nodes = self._siblings_in_order(nodes, parent_of, is_wide)
             parents = parent_of[nodes]
-            left_of_parents = left[parents] if number else np.zeros(nodes.size)
+            left_of_parents = np.zeros(nodes.size)
+            if number:
+                left_of_parents = left[parents]
             left[nodes] = _left_edges(widths[nodes], parents, left_of_parents)
             for node in nodes[is_wide[nodes]].tolist():
                 name = self._name(node)
@@ -214,8 +216,8 @@ class Picture:
     def _frame(self, frame: Frame) -> str:
         """Return the elements of a frame: tip, rectangle, and as much of its name as fits."""
         if self._title is None or frame.node == SEVERAL:
-            share = 100 * frame.weight / self.total if self.total else 0
-            tip = f"{frame.weight:,.0f} {self._unit}, {share:.2f}%"
+            percent = 100 * frame.weight / (self.total or 1)
+            tip = f"{frame.weight:,.0f} {self._unit}, {percent:.2f}%"
         else:
             tip = self._title(frame.node)
         y = TOP + frame.level * ROW

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,6 +44,8 @@ MOST = {
 """Limits of a report; the page tells how much was left out."""
 BLOCK = 1 << 18
 """Number of slices that are processed at once."""
+KINDS = 20
+"""Number of kinds of records whose counts are shown, of each capture."""
 BUCKETS = 1_000
 """Number of time intervals in which slices that are not drawn one by one are summed up."""
 LANES = 64
@@ -125,33 +128,31 @@ class HtmlExport(Export):
         capture.scan()
         if self._utc_offset is None:
             self._utc_offset = capture.utc_offset_ns
-        kinds = sorted(summary.kinds.items(), key=lambda kind: -kind[1])
-        rows = [(name, count) for name, count in capture.row_counts().items() if count]
+        kinds = Counter(summary.kinds).most_common(KINDS)
+        row_counts = capture.row_counts()
+        rows = [(name, count) for name, count in row_counts.items() if count]
         self._data["captures"].append(
             {
                 "name": capture.name,
                 "format": capture.format,
                 "size": capture.source.size,
                 "records": summary.records,
-                "kinds": kinds[:20],
+                "kinds": kinds,
                 "rows": rows,
                 **_findings(capture),
             }
         )
-        if summary.start_ns is not None:
-            self._times.append(summary.start_ns)
-        if summary.end_ns is not None:
-            self._times.append(summary.end_ns)
-        tables = capture.schemas.keys()
-        if "sched" in tables and len(capture.table("sched")):
-            self._cpus(capture)
-        if "slices" in tables and len(capture.table("slices")):
-            self._slices(capture)
-            self._flame(capture)
-        if "counters" in tables and len(capture.table("counters")):
-            self._counters(capture)
-        if "logs" in tables and len(capture.table("logs")):
-            self._logs(capture)
+        known_times = (summary.start_ns, summary.end_ns)
+        self._times += [time for time in known_times if time is not None]
+        for table, add in (
+            ("sched", self._cpus),
+            ("slices", self._slices),
+            ("slices", self._flame),
+            ("counters", self._counters),
+            ("logs", self._logs),
+        ):
+            if table in capture.schemas and len(capture.table(table)):
+                add(capture)
 
     def close(self) -> Mapping[str, int]:
         """Write the page and return the counts of what it leaves out, by name."""
@@ -174,8 +175,9 @@ class HtmlExport(Export):
         for arrow in self._data["arrows"]:
             arrow[2] -= start
             arrow[5] -= start
-        slowest = sorted(self._data["slowest"], key=lambda entry: -entry["dur"])
-        self._data["slowest"] = slowest[: MOST["slowest"]]
+        slowest = self._data["slowest"]
+        slowest.sort(key=lambda entry: -entry["dur"])
+        del slowest[MOST["slowest"] :]
         self._sink.write(page("fxframework.exporters.html", "report", self._data))
         return super().close()
 
@@ -192,15 +194,17 @@ class HtmlExport(Export):
     def _name(self, text: str) -> int:
         return self._names.setdefault(text[:LONGEST_TEXT], len(self._names))
 
+    def _extend_range(self, times: I64) -> None:
+        """Make the report begin and end so that it shows these times."""
+        self._times += [int(times.min()), int(times.max())]
+
     def _codes(self, table: Table, rows: I64) -> list[int]:
         """Return the indices of the names of rows in the names of the report."""
         codes = table.array("name")[rows]
         pool = table.pool  # after the column, which may add strings to it
         distinct_codes, code_index = np.unique(codes, return_inverse=True)
-        texts = [pool.text(code) for code in distinct_codes.tolist()]
-        indices = np.array([self._name(text) for text in texts], np.int64)
-        indices_of_rows: list[int] = indices[code_index.reshape(-1)].tolist()
-        return indices_of_rows
+        indices = [self._name(pool.text(code)) for code in distinct_codes.tolist()]
+        return [indices[place] for place in code_index.reshape(-1).tolist()]
 
     # --- Slices ----------------------------------------------------------------------------------
 
@@ -264,12 +268,14 @@ class HtmlExport(Export):
         threads = np.union1d(sched.array("prev"), sched.array("next"))
         idle = np.ones(int(threads.max()) + 2, np.bool_)  # index -1: no thread
         for thread in threads[threads >= 0].tolist():
-            idle[thread] = labels(thread)[0] == IDLE
+            label, _, _ = labels(thread)
+            idle[thread] = label == IDLE
         runs, total = cpu_runs(sched, idle, MOST["runs"])
         drawn = 0
         for cpu, (start, length, thread) in runs.items():
             distinct, index_of_run = np.unique(thread, return_inverse=True)
-            names = [self._name(self._full_label(labels(one))) for one in distinct.tolist()]
+            full_labels = [self._full_label(labels(id)) for id in distinct.tolist()]
+            names = np.array([self._name(label) for label in full_labels], np.int64)
             drawn += start.size
             self._data["cpus"].append(
                 {
@@ -277,18 +283,18 @@ class HtmlExport(Export):
                     "capture": capture.name,
                     "start": start.tolist(),
                     "dur": length.tolist(),
-                    "name": np.array(names, np.int64)[index_of_run.reshape(-1)].tolist(),
+                    "name": names[index_of_run.reshape(-1)].tolist(),
                 }
             )
         self._dropped["runs of CPUs"] += total - drawn
-        times = sched.array("ts")
-        self._times += [int(times.min()), int(times.max())]
+        self._extend_range(sched.array("ts"))
 
     def _states(self, capture: Capture, track_of_thread: Mapping[int, int]) -> None:
         """Add the states of threads to their tracks."""
         if "sched" not in capture.schemas or not len(capture.table("sched")):
             return
-        states, total = thread_states(capture.table("sched"), track_of_thread, MOST["states"])
+        sched = capture.table("sched")
+        states, total = thread_states(sched, track_of_thread, MOST["states"])
         for thread, track in track_of_thread.items():
             if states[thread]["start"]:
                 self._data["tracks"][track]["states"] = states[thread]
@@ -369,14 +375,15 @@ class HtmlExport(Export):
         pool = slices.table.pool
         for index in np.argsort(-total, kind="stable")[: MOST["names"]].tolist():
             name = self._name(pool.text(int(codes[index])))
-            figures = (count[index], total[index], longest[index])
-            self._data["byname"].append([name, *map(int, figures)])
+            figures = [int(column[index]) for column in (count, total, longest)]
+            self._data["byname"].append([name, *figures])
 
     def _flame(self, capture: Capture) -> None:
         """Add the flame graph of a capture: name, depth, start, width (ns), calls."""
         tree = call_tree(capture, by="name", depth=LANES)
         total = tree.in_ns(tree.total)
-        widest = np.argsort(-total, kind="stable")[: MOST["frames"]].copy()
+        by_width = np.argsort(-total, kind="stable")
+        widest = by_width[: MOST["frames"]].copy()
         is_drawn = np.zeros(len(tree), np.bool_)
         is_drawn[widest] = True
         self._dropped["frames of the flame graph"] += len(tree) - widest.size
@@ -392,7 +399,8 @@ class HtmlExport(Export):
             next_start[node] = start
             next_start[parents[node]] = start + width
             name = self._name(tree.name(node))
-            frames.append([name, depth, start, width, int(tree.count[node])])
+            calls = int(tree.count[node])
+            frames.append([name, depth, start, width, calls])
         if next_start[-1]:  # without a call that took time there is nothing to draw
             flame = {"capture": capture.name, "total": next_start[-1], "frames": frames}
             self._data["flame"].append(flame)
@@ -401,13 +409,13 @@ class HtmlExport(Export):
 
     def _counters(self, capture: Capture) -> None:
         table = capture.table("counters")
-        key_columns = [table.array(name).astype(np.int64) for name in ("name", "series", "id")]
-        keys = np.stack(key_columns, axis=1)
+        key_columns = [table.array(name) for name in ("name", "series", "id")]
+        keys = np.stack([column.astype(np.int64) for column in key_columns], axis=1)
         distinct_keys, counter_of_row = np.unique(keys, axis=0, return_inverse=True)
         counter_of_row = counter_of_row.reshape(-1)
         times = table.array("ts")
         values = table.array("value")
-        self._times += [int(times.min()), int(times.max())]
+        self._extend_range(times)
         omitted = max(len(distinct_keys) - MOST["counters"], 0)
         self._dropped["counters beyond the first"] += omitted
         for counter, (name, series, _) in enumerate(distinct_keys[: MOST["counters"]].tolist()):
@@ -433,25 +441,25 @@ class HtmlExport(Export):
         table = capture.table("logs")
         times = table.array("ts")
         level = log_levels(table)
-        self._times += [int(times.min()), int(times.max())]
+        self._extend_range(times)
         rows = np.arange(len(table))
         if rows.size > MOST["logs"]:
             by_severity = np.argsort(-level, kind="stable")
             rows = np.sort(by_severity[: MOST["logs"]])
             self._dropped["logs of the least severities"] += len(table) - rows.size
-        part = table.select(rows)
+        logs = table.select(rows)
         labels = []
-        for tag, component in zip(part.texts("tags"), part.texts("component"), strict=True):
+        for tag, component in zip(logs.texts("tags"), logs.texts("component"), strict=True):
             label = tag or component or ""
             labels.append(label[:LONGEST_TEXT])
-        messages = [str(text)[:LONGEST_TEXT] for text in part["message"]]
+        messages = [str(text)[:LONGEST_TEXT] for text in logs["message"]]
         self._data["logs"].append(
             {
                 "total": len(table),
                 "start": times[rows].tolist(),
                 "level": level[rows].tolist(),
-                "severity": [name or "" for name in part.texts("severity_name")],
-                "pid": part.array("pid").tolist(),
+                "severity": [name or "" for name in logs.texts("severity_name")],
+                "pid": logs.array("pid").tolist(),
                 "tag": labels,
                 "message": messages,
             }
@@ -465,7 +473,8 @@ def _move(entry: dict[str, Any], start: int) -> None:
         if "busy" in entry:
             entry["busy"]["from"] -= start
         if "states" in entry:
-            entry["states"]["start"] = [time - start for time in entry["states"]["start"]]
+            states = entry["states"]
+            states["start"] = [time - start for time in states["start"]]
     else:
         entry["start"] -= start
 

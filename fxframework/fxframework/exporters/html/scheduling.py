@@ -37,22 +37,23 @@ def cpu_runs(sched: Table, idle: NDArray[np.bool_], most: int) -> tuple[dict[int
     ``idle`` marks the ids of threads that stand for an idle CPU, and in the end no thread. Only the
     ``most`` longest runs are returned; the last one of a CPU lasts until the last switch or wakeup.
     """
-    last = int(sched.array("ts").max())
+    last_time = int(sched.array("ts").max())
     runs = CpuRuns(sched)
     all_runs: dict[int, Runs] = {}
     for cpu in runs.cpus:
         start, thread = runs.entered(cpu)
-        length = np.diff(start, append=last)
+        length = np.diff(start, append=last_time)
         is_run = (length > 0) & ~idle[thread]
         all_runs[cpu] = Runs(start[is_run], length[is_run], thread[is_run])
-    lengths = np.concatenate([np.zeros(0, np.int64), *(own.length for own in all_runs.values())])
+    no_runs = np.zeros(0, np.int64)
+    lengths = np.concatenate([no_runs, *(own.length for own in all_runs.values())])
     shortest = _least_of_longest(lengths, most)
-    shown = {}
+    shown_runs = {}
     for cpu, own in all_runs.items():
         is_shown = own.length >= shortest
         threads = own.thread[is_shown]
-        shown[cpu] = Runs(own.start[is_shown], own.length[is_shown], threads)
-    return shown, int(lengths.size)
+        shown_runs[cpu] = Runs(own.start[is_shown], own.length[is_shown], threads)
+    return shown_runs, int(lengths.size)
 
 
 def thread_states(
@@ -64,10 +65,11 @@ def thread_states(
     switch or wakeup.
     """
     states = ThreadStates.of(sched)
-    last = int(sched.array("ts").max())
+    last_time = int(sched.array("ts").max())
     is_last = ends_of_runs(states.thread)
-    ends = np.append(states.ts[1:], last)[: states.ts.size]
-    length = np.where(is_last, last, ends) - states.ts
+    ends = np.roll(states.ts, -1)
+    ends[is_last] = last_time
+    length = ends - states.ts
     drawn = np.full(states.state.size, WAITED)
     drawn[states.state == IS_RUNNING] = RAN
     drawn[states.state == IS_RUNNABLE] = COULD_RUN
@@ -97,12 +99,12 @@ def arrows(
     thread = slices.array("thread")
     depth = slices.array("depth")
     # Flows name slices by row, of which a part of a capture has some.
-    rows = slices.array("row")
-    place = index_in(rows, flows.array("slice"))
-    is_there = rows[place] == flows.array("slice")
-    is_known = is_there[sent] & is_there[arrived]
-    sent = sent[is_known]
-    arrived = arrived[is_known]
+    slice_rows = slices.array("row")
+    slice_place = index_in(slice_rows, flows.array("slice"))
+    is_there = slice_rows[slice_place] == flows.array("slice")
+    has_both_slices = is_there[sent] & is_there[arrived]
+    sent = sent[has_both_slices]
+    arrived = arrived[has_both_slices]
     tracks = np.full(int(thread.max(initial=-1)) + 2, -1, np.int64)  # index -1: no thread
     for id, track in track_of_thread.items():
         if id >= 0:
@@ -110,14 +112,15 @@ def arrows(
     ts = flows.array("ts")
     columns = []
     for points in (sent, arrived):
-        of_points = place[points]
+        of_points = slice_place[points]
         columns += [tracks[thread[of_points]], depth[of_points], ts[points]]
-    is_drawn = (columns[0] >= 0) & (columns[3] >= 0)
+    sent_track, _, sent_time, arrived_track, _, _ = columns
+    is_drawn = (sent_track >= 0) & (arrived_track >= 0)
     order = np.flatnonzero(is_drawn)
-    order = order[np.argsort(columns[2][order], kind="stable")]
-    first = order[:most]
-    ends = np.column_stack([column[first] for column in columns])
-    codes = flows.array("name")[sent[first]]
+    by_time = np.argsort(sent_time[order], kind="stable")
+    first_flows = order[by_time[:most]]
+    ends = np.column_stack([column[first_flows] for column in columns])
+    codes = flows.array("name")[sent[first_flows]]
     return ends.tolist(), codes, int(order.size)
 
 

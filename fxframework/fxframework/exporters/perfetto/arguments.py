@@ -127,8 +127,8 @@ class Arguments:
             if not parents.size:
                 continue
             sizes = np.empty(parents.size, np.int64)
-            for at in range(0, parents.size, CHUNK):
-                chunk = slice(at, at + CHUNK)
+            for start in range(0, parents.size, CHUNK):
+                chunk = slice(start, start + CHUNK)
                 encoded, sizes[chunk] = self._encode(picked(columns, chunk))
                 data.append(encoded)
             first_of_row = first_of_runs(parents)

@@ -12,15 +12,19 @@ __all__ = ["Ids"]
 
 IDS = 1 << 31
 """Perfetto's process and thread ids are below this."""
-FREE, UNFIT = -1, -2
+FREE = -1
+UNFIT = -2
 """In place of the use of an id: nothing has it, or nothing can have it."""
-DESCRIBED, CHANGED = 1, 2
+DESCRIBED = 1
+CHANGED = 2
 """Flags of a use: the thread's track is described; the id replaces one that did not fit."""
 OWNER = 2
 """The bits of a use from this one on are the small id of the owning process; 0 if unknown."""
 UNKNOWN = 0
 """The use of an id by a thread of which neither process nor description are known."""
-PIDS, OF_ANY, UNDESCRIBED = -1, -2, -3
+PIDS = -1
+OF_ANY = -2
+UNDESCRIBED = -3
 """In place of a process, where changed ids are looked up: those of processes, of the first thread
 of any known process, and of threads without a description."""
 

@@ -40,7 +40,8 @@ ROWS = 1 << 17
 """Rows in a batch. Twice as many are sorted in memory."""
 MOST_LATE = 64
 """The most levels of nested slices with equal begins that are reordered."""
-TAIL, START = "tail length", "tail start"
+TAIL = "tail length"
+START = "tail start"
 """Added columns: length and start of a slice's bytes in ``SortedSlices.tails``."""
 
 

@@ -102,8 +102,10 @@ class Scheduling:
         ran_on = self._states.ran_on[batch]
         ts = table.array("ts")
         cpu = table.array("cpu").astype(np.int64)
-        left, following = table.array("prev"), table.array("next")
-        left_priority, next_priority = table.array("prev_priority"), table.array("next_priority")
+        left = table.array("prev")
+        following = table.array("next")
+        left_priority = table.array("prev_priority")
+        next_priority = table.array("next_priority")
         wakers = table.array("waker")
         # Events of ftrace have no order among CPUs, so none is written at the time of a switch.
         is_wakeup = states[:, NEXT] == RUNNABLE

@@ -138,16 +138,17 @@ class CopyReader(BlockReader):
         is_sound = numbers[order] == SOUND
         sound = order[is_sound]
         lost = order[~is_sound]
-        losses = map(
-            self._loss, places[lost].tolist(), sizes[lost].tolist(), numbers[lost].tolist()
-        )
-        return Copies(self.source.data, places[sound], sizes[sound], places[sound], list(losses))
+        of_lost = (places[lost].tolist(), sizes[lost].tolist(), numbers[lost].tolist())
+        losses = list(map(self._loss, *of_lost))
+        offsets = places[sound]
+        return Copies(self.source.data, offsets, sizes[sound], offsets, losses)
 
     def _loss(self, offset: int, nbytes: int, number: int) -> Loss:
         message = f"{nbytes} bytes are not a record; left out"
         if number == WITHOUT_RULE:
             return Loss(offset, nbytes, "padding", message)
-        return Loss(offset, nbytes, "damaged", message, self.format.rules.numbered(number).code)
+        code = self.format.rules.numbered(number).code
+        return Loss(offset, nbytes, "damaged", message, code)
 
     def add_object(self, ordinal: int, record: LosslessRecord) -> bool:
         """Take a record that was read as an object."""
@@ -165,8 +166,9 @@ class CopyReader(BlockReader):
         del block
         for _, many in run.read_classes:
             own = many.own
+            is_cut_short = own.short & ~own.odd
             self._add(run, own.ordinals[own.sound], SOUND)
-            self._add(run, own.ordinals[own.short & ~own.odd], SIZE_RULE)
+            self._add(run, own.ordinals[is_cut_short], SIZE_RULE)
         for entry, rows in run.stretches:
             if entry != UNKNOWN:
                 number = WITHOUT_RULE if entry == PADDING else REASONS.get(entry, SIZE_RULE)
@@ -210,7 +212,8 @@ def extract(
     reader = CopyReader(format, capture.source, limits, with_unknown=False)
     for _ in reader.copy(sink, left_out):
         pass
-    lost = sum(reader.kinds.get(kind, 0) for kind in ("damaged", "unknown", "padding"))
+    lost_kinds = ("damaged", "unknown", "padding")
+    lost = sum(reader.kinds.get(kind, 0) for kind in lost_kinds)
     counts = {"records": left_out.size, "damaged or unknown records": lost}
     return {name: count for name, count in counts.items() if count}
 
@@ -223,6 +226,7 @@ def offsets_of(capture: Capture, format: Format) -> I64:
     names = list(capture.schemas)
     if format.task_columns:
         names = [name for name in names if name not in ("processes", "threads")]
-    nothing = np.zeros(0, np.int64)
-    batches = (batch for name in names for batch in capture.batches(name))
-    return np.concatenate([nothing, *(batch.array("offset") for batch in batches)])
+    offsets = [np.zeros(0, np.int64)]
+    for name in names:
+        offsets += [batch.array("offset") for batch in capture.batches(name)]
+    return np.concatenate(offsets)

@@ -67,15 +67,16 @@ def merged(
         order = stable_order(times)
     if order is None:
         order = np.arange(times.size)
-    beside = {
-        name: np.concatenate([part.beside[name] for part in parts]) for name in parts[0].beside
-    }
+    beside = {}
+    for name in parts[0].beside:
+        beside[name] = np.concatenate([part.beside[name] for part in parts])
     ends = np.cumsum(sizes[order])
-    piece_ends = np.arange(PIECE, int(ends[-1]) if ends.size else 0, PIECE)
+    piece_ends = np.arange(PIECE, ends.max(initial=0), PIECE)
     for rows in np.split(order, np.searchsorted(ends, piece_ends)):
         part_of_row = np.searchsorted(bounds, rows, "right") - 1
         records = gathered(parts, part_of_row, rows - bounds[part_of_row])
-        change(records, {name: column[rows] for name, column in beside.items()})
+        columns = {name: column[rows] for name, column in beside.items()}
+        change(records, columns)
         yield records.data.data
 
 
@@ -90,9 +91,11 @@ def gathered(parts: Sequence[MergedPart], part_of_row: I64, rows: I64) -> TextCo
         own_rows = rows[places_in_order]
         own_sizes = part.sizes[own_rows]
         sizes[places_in_order] = own_sizes
-        bytes_of_parts.append(TextColumn.gather(part.data, part.starts[own_rows], own_sizes).data)
+        own_records = TextColumn.gather(part.data, part.starts[own_rows], own_sizes)
+        bytes_of_parts.append(own_records.data)
+    sizes_by_part = sizes[by_part]
     starts = np.empty(rows.size, np.int64)
-    starts[by_part] = np.cumsum(sizes[by_part]) - sizes[by_part]
+    starts[by_part] = np.cumsum(sizes_by_part) - sizes_by_part
     return TextColumn.gather(np.concatenate(bytes_of_parts), starts, sizes)
 
 
@@ -204,19 +207,20 @@ class Merger(MergeSession):
 
     def _times(self, capture: DeclaredCapture, offsets: I64) -> I64:
         """Return the time of each record: that of its first row, or of the record before it."""
-        tables = [capture.batches(name) for name in self._format.timed_tables]
-        batches = [
-            (batch.array("offset"), batch.array("ts")) for table in tables for batch in table
-        ]
-        nothing = np.zeros(0, np.int64)
-        row_offsets = np.concatenate([nothing, *(offset for offset, _ in batches)])
-        row_times = np.concatenate([nothing, *(time for _, time in batches)])
+        offset_parts = [np.zeros(0, np.int64)]
+        time_parts = [np.zeros(0, np.int64)]
+        for name in self._format.timed_tables:
+            for batch in capture.batches(name):
+                offset_parts.append(batch.array("offset"))
+                time_parts.append(batch.array("ts"))
+        row_offsets = np.concatenate(offset_parts)
+        row_times = np.concatenate(time_parts)
         order = np.lexsort((row_times, row_offsets))  # the earliest row of each record first
         row_offsets = row_offsets[order]
-        row_times = row_times[order]
+        row_times = np.append(row_times[order], EARLIEST)
         has_time = is_among(offsets, row_offsets)
         # 5 - - 3 -: the records that times are taken from are 0 0 0 3 3; before a time, it is -1.
-        source = np.maximum.accumulate(np.where(has_time, np.arange(offsets.size), -1))
+        timed_records = np.where(has_time, np.arange(offsets.size), -1)
+        source = np.maximum.accumulate(timed_records)
         first_row = np.searchsorted(row_offsets, offsets[source])
-        times = np.append(row_times, EARLIEST)[np.minimum(first_row, row_times.size)]
-        return np.where(source < 0, EARLIEST, times)
+        return np.where(source < 0, EARLIEST, row_times[first_row])

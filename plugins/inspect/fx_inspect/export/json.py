@@ -13,6 +13,7 @@ from fx_inspect.export.presentation import (
     LongTexts,
     Shown,
     Texts,
+    json_truth,
     numbers,
     string_list,
 )
@@ -59,10 +60,9 @@ class JsonExport(TreeExport):
         }
         if self._options["escrowed"]:
             metadata["escrowed"] = True
-        yield (
-            f'{{"data_source":"Inspect","metadata":{orjson.dumps(metadata).decode()},'
-            f'"moniker":{quoted(moniker)},"payload":'
-        )
+        metadata_json = orjson.dumps(metadata).decode()
+        yield f'{{"data_source":"Inspect","metadata":{metadata_json},'
+        yield f'"moniker":{quoted(moniker)},"payload":'
         long_texts = self._long_texts(capture)
         names = Texts(strings_of(capture.strings), lambda data: quoted(long_texts.of(data)))
         depth = -1
@@ -75,10 +75,12 @@ class JsonExport(TreeExport):
                 self._count_same(open_names[-1], node.name)
             own_names: set[int] = set()
             open_names.append(own_names)
-            # A comma follows a sibling or a property, but not the opening of a node.
-            opening = "{"
-            if depth >= 0:
-                opening = "," if closing or has_members else ""
+            if depth < 0:
+                opening = "{"
+            elif closing or has_members:  # a sibling or a property comes before
+                opening = ","
+            else:
+                opening = ""
             yield f"{closing}{opening}{names[node.name]}:{{"
             has_members = False
             for key, value in node.properties:
@@ -93,7 +95,8 @@ class JsonExport(TreeExport):
             depth = node.depth
             for link in node.links:
                 self._count_link(link)
-        yield f'{"}" * (depth + 2)},"version":1}}' if depth >= 0 else 'null,"version":1}'
+        yield "}" * (depth + 2) if depth >= 0 else "null"
+        yield ',"version":1}'
 
     def _count_same(self, inside: set[int], name: int) -> None:
         """Count a member of an object with the name of an earlier member."""
@@ -104,7 +107,7 @@ class JsonExport(TreeExport):
         values: Values[Shown] = Values(
             integer=str,
             double=self._double,
-            truth=lambda value: "true" if value else "false",
+            truth=json_truth,
             string=lambda data: quoted(long.of(data)),
             data=lambda data: f'"b64:{base64.b64encode(data).decode()}"',
             array=lambda _type, slots, _format: self._numbers(slots),
@@ -115,16 +118,23 @@ class JsonExport(TreeExport):
 
     def _double(self, value: float) -> str:
         special = special_double(value)
-        if special:
-            self._dropped[SPECIAL] += 1
-            return f"-{LARGEST}" if special == "-Infinity" else LARGEST
-        return repr(value)
+        if not special:
+            return repr(value)
+        self._dropped[SPECIAL] += 1
+        if special == "-Infinity":
+            return f"-{LARGEST}"
+        return LARGEST
 
     def _number(self, value: Bound) -> str:
-        return self._double(value) if isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            return self._double(value)
+        return str(value)
 
     def _numbers(self, values: Sequence[Bound]) -> str:
-        return numbers(values) or f"[{','.join(map(self._number, values))}]"
+        array_json = numbers(values)
+        if array_json:
+            return array_json
+        return f"[{','.join(map(self._number, values))}]"
 
     def _histogram(self, histogram: Histogram) -> str:
         members = []

@@ -40,13 +40,13 @@ def plain(text: str) -> str:
     """Return the text with escapes for unprintable characters."""
     if not text or text.isprintable():
         return text
-    return "".join(
-        character if character.isprintable() else escape(character) for character in text
-    )
+    return "".join(map(escape, text))
 
 
 def escape(character: str) -> str:
-    """Return a character escaped as by Rust's Debug."""
+    """Return a character, escaped as by Rust's Debug if it is not printable."""
+    if character.isprintable():
+        return character
     short = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
     return short.get(character) or f"\\u{{{ord(character):x}}}"
 
@@ -60,9 +60,16 @@ def debugged(text: str) -> str:
 def rust_double(value: float) -> str:
     """Return the double as Rust prints it: no exponent, and no fraction if it is whole."""
     digits = repr(value)
+    if digits == "nan":
+        return "NaN"
     if "e" in digits:
         return f"{Decimal(digits):f}"
-    return "NaN" if digits == "nan" else digits.removesuffix(".0")
+    return digits.removesuffix(".0")
+
+
+def json_truth(value: int) -> str:
+    """Return a Boolean value as JSON."""
+    return "true" if value else "false"
 
 
 def numbers(values: Sequence[Bound]) -> str:
@@ -73,12 +80,13 @@ def numbers(values: Sequence[Bound]) -> str:
 
 def string_list(codes: Sequence[int], strings: Mapping[int, str]) -> Iterator[str]:
     """Yield an array of strings as JSON, in pieces; ``strings`` has them quoted, by code."""
-    mark = "["
+    yield "["
+    comma = ""
     for code in codes:
-        yield mark
+        yield comma
         yield strings[code]
-        mark = ","
-    yield "]" if codes else "[]"
+        comma = ","
+    yield "]"
 
 
 class LongTexts:
@@ -101,8 +109,9 @@ class LongTexts:
             return None
         short_form = self._known.get(data)
         if short_form is None:
-            beginning = data[: 4 * BEGINNING].decode("utf-8", "replace")[:BEGINNING]
-            self._known[data] = f"{beginning}… ({len(data)} bytes, in full above)"
+            most_bytes = 4 * BEGINNING  # of so many characters
+            beginning = data[:most_bytes].decode("utf-8", "replace")
+            self._known[data] = f"{beginning[:BEGINNING]}… ({len(data)} bytes, in full above)"
             return None
         if len(data) <= self._left:
             self._left -= len(data)
@@ -113,7 +122,9 @@ class LongTexts:
     def of(self, data: bytes) -> str:
         """Return the text of a string, perhaps shortened."""
         short_form = self.in_part(data)
-        return decoded(data, self._dropped) if short_form is None else short_form
+        if short_form is not None:
+            return short_form
+        return decoded(data, self._dropped)
 
 
 class Texts(dict[int, str]):

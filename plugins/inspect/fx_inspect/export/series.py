@@ -40,10 +40,11 @@ class SeriesExport(TreeExport):
         if not self._number:
             yield ",".join(COLUMNS) + "\r\n"
         count = GENERATION.get(capture.source.read(0, HEADER_BYTES), 0)
-        self._dropped[UNORDERED] += self._last is not None and count < self._last
+        if self._last is not None and count < self._last:
+            self._dropped[UNORDERED] += 1
         self._last = count
         head = f"{self._number},{_cell(capture.name)},{count},"
-        known_cells = self._known
+        cells_before = self._known
         cells_now = {}
         times: Counter[str] = Counter()
         long_texts = self._long_texts(capture)
@@ -58,16 +59,17 @@ class SeriesExport(TreeExport):
             change = "changed"
             if not self._number:
                 change = "first"
-            elif key not in known_cells:
+            elif key not in cells_before:
                 change = "added"
-            elif known_cells[key] == cells_now[key]:
+            elif cells_before[key] == cells_now[key]:
                 if not self._all:
                     continue
                 change = "same"
             if isinstance(value, str) and value in self._cells:
-                cell = long_texts.in_part(self._cells[value][1]) or cell
+                _, cell_bytes = self._cells[value]
+                cell = long_texts.in_part(cell_bytes) or cell
             yield head + _row(change, path, kind, cell)
-        for key, (kind, _) in known_cells.items():
+        for key, (kind, _) in cells_before.items():
             if key not in cells_now:
                 yield head + _row(GONE, key[0], kind, "")
         self._known = cells_now
@@ -83,9 +85,9 @@ class SeriesExport(TreeExport):
         return self._cells[value][0]
 
 
-def _row(change: str, path: str, kind: str, value: str) -> str:
+def _row(change: str, path: str, kind: str, value_cell: str) -> str:
     node, name = split_property(path)
-    return f"{change},{_cell(node)},{_cell(name)},{kind},{value}\r\n"
+    return f"{change},{_cell(node)},{_cell(name)},{kind},{value_cell}\r\n"
 
 
 def split_property(path: str) -> tuple[str, str]:

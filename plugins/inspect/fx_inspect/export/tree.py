@@ -13,6 +13,7 @@ from fx_inspect.export.presentation import (
     Texts,
     debugged,
     escape,
+    json_truth,
     plain,
     rust_double,
 )
@@ -55,13 +56,17 @@ def _bound(type: str) -> Callable[[Bound], str]:
     if type == "double":
         return lambda value: rust_double(float(value))
     least, greatest = RANGES[type]
-    edges = {greatest: "<max>"} | ({least: "<min>"} if least else {})
+    edges = {greatest: "<max>"}
+    if least:  # 0 is shown as 0
+        edges[least] = "<min>"
     return lambda value: edges.get(value) or str(value)
 
 
 def open_tree(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
     """Open a session of the exporters `tree` and `text`."""
-    return (SelectorExport if options.get("selectors") else TreeTextExport)(sink, options)
+    if options.get("selectors"):
+        return SelectorExport(sink, options)
+    return TreeTextExport(sink, options)
 
 
 class TreeTextExport(TreeExport):
@@ -117,7 +122,7 @@ class TreeTextExport(TreeExport):
         values: Values[Shown] = Values(
             integer=lambda value: f" = {value}",
             double=self._double,
-            truth=lambda value: " = true" if value else " = false",
+            truth=lambda value: f" = {json_truth(value)}",
             string=lambda data: f" = {plain(long.of(data))}",
             data=lambda data: f" = Binary:\n{_hex_rows(data)}",
             array=_array,
@@ -142,14 +147,16 @@ def _array(type: str, slots: Sequence[Bound], _format: int) -> str:
 
 def _histogram(histogram: Histogram) -> str:
     show = _bound(histogram.type)
-    count: Callable[[Any], str] = rust_double if histogram.type == "double" else str
-    buckets = ", ".join(
-        f"[{show(least)},{show(greatest)})={count(value)}"
-        for (least, greatest), value in zip(histogram.bounds(), histogram.counts, strict=True)
-        if value > 0
-    )
-    lines = [f"type = {histogram.kind}", f"size = {histogram.size}", f"buckets = [{buckets}]"]
-    return "".join([":", *(f"\n{MARGIN}{INDENT}{line}" for line in lines)])
+    show_count: Callable[[Any], str] = str
+    if histogram.type == "double":
+        show_count = rust_double
+    buckets = []
+    for (least, greatest), count in zip(histogram.bounds(), histogram.counts, strict=True):
+        if count > 0:
+            buckets.append(f"[{show(least)},{show(greatest)})={show_count(count)}")
+    members = {"type": histogram.kind, "size": histogram.size, "buckets": f"[{', '.join(buckets)}]"}
+    lines = [f"\n{MARGIN}{INDENT}{name} = {value}" for name, value in members.items()]
+    return ":" + "".join(lines)
 
 
 def _strings(texts: Sequence[str]) -> str:
@@ -169,9 +176,12 @@ def printable(selector: str) -> str:
     """Return a selector on one line, with escapes for unprintable characters."""
     if selector.isprintable():
         return selector
-    return _CHARACTERS.sub(
-        lambda found: found[0] if found[1].isprintable() else escape(found[1]), selector
-    )
+
+    def shown(match: re.Match[str]) -> str:
+        with_backslash, character = match[0], match[1]
+        return with_backslash if character.isprintable() else escape(character)
+
+    return _CHARACTERS.sub(shown, selector)
 
 
 class SelectorExport(TreeExport):
@@ -185,10 +195,13 @@ class SelectorExport(TreeExport):
             if kind.endswith(" link"):
                 self._dropped[LINKS] += 1
                 continue
+            # A node without a child or a property behind it is empty.
             if empty_node is not None and not path.startswith((f"{empty_node}/", f"{empty_node}:")):
                 yield self._once(empty_node, written)
-            empty_node = path if kind == "node" else None
-            if empty_node is None:
+            empty_node = None
+            if kind == "node":
+                empty_node = path
+            else:
                 yield self._once(path, written)
         if empty_node is not None:
             yield self._once(empty_node, written)

@@ -11,6 +11,7 @@ from fx_inspect.export.presentation import (
     LongTexts,
     Shown,
     Texts,
+    json_truth,
     numbers,
     string_list,
 )
@@ -90,7 +91,7 @@ class TreeJsonExport(TreeExport):
         values: Values[Shown] = Values(
             integer=str,
             double=self._double,
-            truth=lambda value: "true" if value else "false",
+            truth=json_truth,
             string=partial(self._member, "string"),
             data=lambda data: f'"{data.hex()}"',
             array=self._array,

@@ -62,17 +62,17 @@ class Array(Value, Generic[T]):
         raise NotImplementedError
 
 
-def checked_slots(given: int | Iterable[Any], most: int) -> tuple[int, list[Any]]:
+def checked_slots(content: int | Iterable[Any], most: int) -> tuple[int, list[Any]]:
     """Return the number of slots of an array, and their initial values.
 
     Raises WriteRefusedError (TOO_MANY) for more than ``most`` slots.
     """
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        values = list(given)
+    if isinstance(content, Iterable) and not isinstance(content, str | bytes):
+        values = list(content)
         count = len(values)
     else:
         values = []
-        count = uint64(given, "a number of slots")
+        count = uint64(content, "a number of slots")
     if count > most:
         raise refusal(
             rules.TOO_MANY,
@@ -91,25 +91,24 @@ class _Numbers(Value):
     _format: int
 
     def _make(self, name: str, values: Iterable[Any]) -> None:
-        words = [self._kind.word(self._kind.check(value)) for value in values]
-        words += [0] * (self._slots - len(words))
-        self._fill(name, struct.pack(f"<{len(words)}Q", *words))
+        slot_words = [self._kind.word(self._kind.check(value)) for value in values]
+        slot_words += [0] * (self._slots - len(slot_words))
+        self._fill(name, struct.pack(f"<{len(slot_words)}Q", *slot_words))
 
     def _fill(self, name: str, data: bytes) -> None:
         """Write the block, with the bytes of all slots."""
         order = order_of(8 * self._slots + wire.SLOTS_AT)
-        payload = (
-            self._kind.type | wire.ARRAY_FORMAT.put(self._format) | wire.SLOT_COUNT.put(self._slots)
-        )
+        format_bits = wire.ARRAY_FORMAT.put(self._format)
+        payload = self._kind.type | format_bits | wire.SLOT_COUNT.put(self._slots)
         self._enter(name, BlockType.ARRAY_VALUE, payload, order, data)
 
     def _change(self, slot: int, by: Any) -> None:
         if slot < self._slots:
             self._within(lambda: self._kind.add(self._state, self._place(slot), by))
 
-    def _clear(self, first: int) -> None:
-        zeros = bytes(8 * (self._slots - first))
-        self._within(lambda: self._state.write(self._place(first), zeros))
+    def _clear(self, first_slot: int) -> None:
+        zero_bytes = bytes(8 * (self._slots - first_slot))
+        self._within(lambda: self._state.write(self._place(first_slot), zero_bytes))
 
     def _place(self, slot: int) -> int:
         """Return the byte offset of a slot."""
@@ -184,9 +183,9 @@ class StringArray(Array[str]):
     def set(self, index: int, value: str) -> None:
         """Set a slot; without room for the text the slot does not change."""
         slot = uint64(index, "a slot")
-        given = self._state.shared(value, "a string")
+        shared_text = self._state.shared(value, "a string")
         if slot < self._slots:
-            self._within(lambda: self._put(slot, given, value))
+            self._within(lambda: self._put(slot, shared_text, value))
 
     def clear(self) -> None:
         """Set all slots to the empty string."""
@@ -200,38 +199,38 @@ class StringArray(Array[str]):
     def _make(self, name: str) -> None:
         payload = BlockType.STRING_REFERENCE | wire.SLOT_COUNT.put(self._slots)
         nbytes = 4 * self._slots
-        rest = bytes(nbytes + padding(nbytes))
+        empty_slots = bytes(nbytes + padding(nbytes))
         order = order_of(nbytes + wire.SLOTS_AT)
-        self._enter(name, BlockType.ARRAY_VALUE, payload, order, rest)
+        self._enter(name, BlockType.ARRAY_VALUE, payload, order, empty_slots)
 
     def _entered(self) -> None:
-        new = self._new
+        new_texts = self._new
         self._new = []
-        for slot, (given, text) in enumerate(new):
-            self._put(slot, given, text)
+        for slot, (shared_text, text) in enumerate(new_texts):
+            self._put(slot, shared_text, text)
 
-    def _put(self, slot: int, given: bytes | Text, text: str) -> None:
-        taken = None
+    def _put(self, slot: int, shared_text: bytes | Text, text: str) -> None:
+        new_text = None
         if text:
-            taken = self._state.take_string(given, text)
-            if taken is None:
+            new_text = self._state.take_string(shared_text, text)
+            if new_text is None:
                 return
-        self._place(slot, taken)
+        self._place(slot, new_text)
 
-    def _place(self, slot: int, taken: Text | None) -> None:
+    def _place(self, slot: int, new_text: Text | None) -> None:
         """Replace the string of a slot by another one, which has been counted already."""
         state = self._state
-        old = self._texts[slot]
-        if old is not None:
-            state.release(old)
-        if old is not None or taken is not None:
-            self._texts[slot] = taken
-            at = self._at + wire.SLOTS_AT + 4 * slot
-            word = state.load(at & -WORD)
-            index = 0 if taken is None else taken.index
-            shift = 8 * (at % WORD)
-            kept = word & ~(wire.SLOT_STRING.mask << shift)
-            state.store(at - at % WORD, kept | index << shift)
+        old_text = self._texts[slot]
+        if old_text is not None:
+            state.release(old_text)
+        if old_text is not None or new_text is not None:
+            self._texts[slot] = new_text
+            slot_offset = self._at + wire.SLOTS_AT + 4 * slot
+            word = state.load(slot_offset & -WORD)
+            index = 0 if new_text is None else new_text.index
+            shift = 8 * (slot_offset % WORD)
+            other_slot = word & ~(wire.SLOT_STRING.mask << shift)
+            state.store(slot_offset - slot_offset % WORD, other_slot | index << shift)
 
     def _release(self) -> None:
         for text in self._texts:
@@ -280,10 +279,10 @@ class Histogram(_Numbers, Generic[Number]):
         bounds = self._bounds
         if self._rising and value == value:  # noqa: PLR0124 (a NaN goes to the underflow bucket)
             return self._under + bisect_right(bounds, value)
-        passed = 0
-        while passed < len(bounds) and value >= bounds[passed]:
-            passed += 1
-        return self._under + passed
+        buckets_passed = 0
+        while buckets_passed < len(bounds) and value >= bounds[buckets_passed]:
+            buckets_passed += 1
+        return self._under + buckets_passed
 
 
 class LinearHistogram(Histogram[Number]):

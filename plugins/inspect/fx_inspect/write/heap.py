@@ -102,9 +102,11 @@ class Heap:
         self._blocks = bytearray()
         """For each 16 bytes, the order of the block that begins there."""
         self._heads = [NONE] * (MAX_ORDER + 1)
+        """First block of the free list of each order."""
         self._next: dict[int, int] = {}
-        self._before: dict[int, int] = {}
-        self._sized = False
+        self._previous: dict[int, int] = {}
+        """Neighbours of each free block in its list."""
+        self._header_has_size = False
         if memory.size < PAGE:
             memory.grow(PAGE)
         self._store(0, 0)  # invalidates any earlier VMO in this memory
@@ -142,8 +144,8 @@ class Heap:
         following = self._next.pop(index)
         heads[found] = following
         if following != NONE:
-            self._before[following] = NONE
-        del self._before[index]
+            self._previous[following] = NONE
+        del self._previous[index]
         # The upper halves of the split blocks become free: lower orders had no free block.
         while found > order:
             found -= 1
@@ -215,7 +217,7 @@ class Heap:
         header_at = self.take(order) * UNIT
         self._store(header_at + 8, 0)
         if order:
-            self._sized = True
+            self._header_has_size = True
             self._store(header_at + SIZE_AT, self.size)
             self._store(header_at + SIZE_AT + WORD, 0)
         magic = int.from_bytes(MAGIC, "little")
@@ -227,9 +229,9 @@ class Heap:
         """Insert a free block at the head of its list."""
         head = self._heads[order]
         self._next[index] = head
-        self._before[index] = NONE
+        self._previous[index] = NONE
         if head != NONE:
-            self._before[head] = index
+            self._previous[head] = index
         self._heads[order] = index
         self._blocks[index] = _FREE | order
         self._store(index * UNIT, order | max(head, 0) << self._next_at)
@@ -237,9 +239,9 @@ class Heap:
     def _unlink(self, index: int, order: int) -> None:
         """Remove a free block from its list."""
         following = self._next.pop(index)
-        previous = self._before.pop(index)
+        previous = self._previous.pop(index)
         if following != NONE:
-            self._before[following] = previous
+            self._previous[following] = previous
         if previous == NONE:
             self._heads[order] = following
         else:
@@ -259,7 +261,7 @@ class Heap:
             except Exception:  # noqa: BLE001 (devices raise their own errors when full)
                 return False
         self._extend(size)
-        if self._sized:
+        if self._header_has_size:
             self._store(SIZE_AT, size)
         return True
 

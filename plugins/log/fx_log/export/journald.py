@@ -130,7 +130,8 @@ class _FieldNames:
         return field
 
     def _new(self, key: bytes) -> str:
-        name = re.sub("[^A-Z0-9_]", "_", key.decode("utf-8", "replace").upper()).lstrip("_")
+        text = key.decode("utf-8", "replace").upper()
+        name = re.sub("[^A-Z0-9_]", "_", text).lstrip("_")
         if not name or name[0].isdigit() or name in OWN_FIELDS or name.startswith(OWN_PREFIX):
             name = KEY + name
         name = name[:FIELD_NAME]
@@ -166,7 +167,8 @@ class _Entries:
         """Return the fields of arguments."""
         names = [self._names[code] for code in args.array("name").tolist()]
         values = shown_values(args, self._forms)
-        return [name + value for name, value in zip(names, values, strict=True)]
+        members = zip(names, values, strict=True)
+        return [name + value for name, value in members]
 
     def of(self, batch: Batch[bytes], offset: int | None, origin: bytes) -> Iterator[bytes]:
         """Yield the entry of each row."""

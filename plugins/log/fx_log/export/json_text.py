@@ -49,7 +49,8 @@ class JsonExport(LineExport):
         self._names_of_specials = options["non_finite"] == "strings"
 
     def _pieces(self, capture: Capture) -> Iterator[bytes]:
-        objects = _Objects(capture, self._dropped, self._before, self._after, self._double)
+        around = (self._before, self._after)
+        objects = _Objects(capture, self._dropped, *around, self._double)
         for batch in walk(capture, objects.arguments, self._dropped):
             yield from in_pieces(objects.of(batch))
 
@@ -92,7 +93,8 @@ class _Objects:
         """Return the members that arguments become."""
         keys = [self._strings[code] for code in args.array("name").tolist()]
         values = shown_values(args, self._forms)
-        return [(key, f"{key}:{value}") for key, value in zip(keys, values, strict=True)]
+        members = zip(keys, values, strict=True)
+        return [(key, f"{key}:{value}") for key, value in members]
 
     def of(self, batch: Batch[Member]) -> Iterator[str]:
         """Yield the line of each row."""
@@ -120,7 +122,7 @@ class _Objects:
 
 def _errors(dropped: int, rolled_out: int) -> str:
     counts = (("dropped_logs", dropped), ("rolled_out_logs", rolled_out))
-    errors = [f'{{"{name}":{{"count":{count}}}}}' for name, count in counts if count]
+    errors = [f'{{"{error_name}":{{"count":{count}}}}}' for error_name, count in counts if count]
     return f',"errors":[{",".join(errors)}]'
 
 

@@ -101,9 +101,8 @@ class OtlpExport(Export):
         """
         if "slices" in capture.schemas and len(capture.table("slices")):
             self._slices.append(_SliceIndex(capture))
-        records = _Records(
-            capture, utc_offset(self._options, capture), self._observed, self._dropped
-        )
+        offset = utc_offset(self._options, capture)
+        records = _Records(capture, offset, self._observed, self._dropped)
         logs = 0
         for batch in walk(capture, records.attributes, self._dropped):
             logs += len(batch)
@@ -218,8 +217,10 @@ class _SliceIndex:
         """Thread ids by pid and tid."""
         if "threads" in capture.schemas:
             threads = capture.table("threads")
-            pids, tids, ids = (threads.array(name).tolist() for name in ("pid", "tid", "id"))
-            self.threads = dict(zip(zip(pids, tids, strict=True), ids, strict=True))
+            pids = threads.array("pid").tolist()
+            tids = threads.array("tid").tolist()
+            pairs = zip(pids, tids, strict=True)
+            self.threads = dict(zip(pairs, threads.array("id").tolist(), strict=True))
 
 
 def _identities(slices: Sequence[_SliceIndex], batch: Batch[Attribute]) -> list[str]:
@@ -233,7 +234,8 @@ def _identities(slices: Sequence[_SliceIndex], batch: Batch[Attribute]) -> list[
     heads = [Head.of(key) for key in batch.heads]
     pids_and_tids = [(head.pid, head.tid) for head in heads]
     for index in slices:
-        threads = np.array([index.threads.get(pair, -1) for pair in pids_and_tids], np.int32)
+        thread_ids = [index.threads.get(pair, -1) for pair in pids_and_tids]
+        threads = np.array(thread_ids, np.int32)
         places = index.spans.enclosing(threads, batch.ts)
         for row in np.flatnonzero(places >= 0).tolist():
             if not members[row]:

@@ -165,11 +165,8 @@ class Head(NamedTuple):
     def of(cls, key: tuple[Any, ...]) -> Head:
         """Return the head of a key, with None for numbers that are not given (0 in the key)."""
         head = cls._make(key)
-        absent: dict[str, Any] = {
-            name: None
-            for name, bit in (("pid", GIVEN_PID), ("tid", GIVEN_TID), ("line", GIVEN_LINE))
-            if not head.given & bit
-        }
+        bits = {"pid": GIVEN_PID, "tid": GIVEN_TID, "line": GIVEN_LINE}
+        absent: dict[str, Any] = {name: None for name, bit in bits.items() if not head.given & bit}
         return head._replace(**absent)
 
     @property
@@ -271,7 +268,8 @@ def _logs_with_children(
         start = 0
         while start < len(batch):
             row = int(rows[start])
-            stop = int(np.searchsorted(rows, min(args.complete(row), tags.complete(row))))
+            complete = min(args.complete(row), tags.complete(row))
+            stop = int(np.searchsorted(rows, complete))
             yield batch.select(slice(start, stop))
             start = stop
 
@@ -304,12 +302,10 @@ class ChildColumns:
                 is_of_logs = batch.array("table") == TABLE_CODES["logs"]
                 if not is_of_logs.all():
                     batch = batch.select(is_of_logs)
-            first = int(np.searchsorted(self._parents, row))
-            self._parents = np.concatenate((self._parents[first:], batch.array("parent")))
-            self.columns = {
-                name: np.concatenate((column[first:], batch.array(name)))
-                for name, column in self.columns.items()
-            }
+            first_child = int(np.searchsorted(self._parents, row))
+            self._parents = np.append(self._parents[first_child:], batch.array("parent"))
+            for name, column in self.columns.items():
+                self.columns[name] = np.append(column[first_child:], batch.array(name))
         return int(self._parents[-1]) if self._more else ENDLESS
 
     def bounds(self, logs: Table) -> tuple[I64, I64]:
@@ -321,10 +317,12 @@ class ChildColumns:
     def rendered(self, logs: Table, render: Callable[[Table], Sequence[V]]) -> list[tuple[V, ...]]:
         """Return for each row what ``render`` makes of its children."""
         starts, stops = self.bounds(logs)
-        first = int(starts[0])
-        columns = {name: column[first : stops[-1]] for name, column in self.columns.items()}
-        values = tuple(render(Table.of(self._schema, self._pool, **columns)))
-        bounds = zip((starts - first).tolist(), (stops - first).tolist(), strict=True)
+        first_child = int(starts[0])
+        children = slice(first_child, stops[-1])
+        columns = {name: column[children] for name, column in self.columns.items()}
+        table = Table.of(self._schema, self._pool, **columns)
+        values = tuple(render(table))
+        bounds = zip((starts - first_child).tolist(), (stops - first_child).tolist(), strict=True)
         return [values[start:stop] for start, stop in bounds]
 
 
@@ -337,9 +335,11 @@ class _TagRows(ChildColumns):
 
     def of(self, logs: Table) -> list[tuple[bytes, ...]]:
         """Return the tags of each row."""
-        return self.rendered(
-            logs, lambda tags: [self._names[code] for code in tags.array("name").tolist()]
-        )
+
+        def names_of(tags: Table) -> list[bytes]:
+            return [self._names[code] for code in tags.array("name").tolist()]
+
+        return self.rendered(logs, names_of)
 
 
 def _text(table: Table, name: str) -> TextColumn:
@@ -448,7 +448,8 @@ def wall_moments(ts: I64, offset: int) -> tuple[NDArray[Any], I64]:
     if min(edges) < NS_MIN or max(edges) > NS_MAX:
         moments = ts.astype(object)  # of exact integers
     moments = moments + offset
-    return moments // NS_PER_SECOND, (moments % NS_PER_SECOND // 1_000_000).astype(np.int64)
+    milliseconds = moments % NS_PER_SECOND // 1_000_000
+    return moments // NS_PER_SECOND, milliseconds.astype(np.int64)
 
 
 def wall_seconds(tz: str) -> Callable[[int], str]:

@@ -118,7 +118,8 @@ class Totals:
         self.rolled_out += exact_sum(columns["log_rolled_out"])
         self.severities += np.bincount(columns["severity"], minlength=256)
         component = columns["component"]
-        self.by_component = added(self.by_component, np.bincount(component[component >= 0]))
+        counts = np.bincount(component[component >= 0])
+        self.by_component = added(self.by_component, counts)
         self.by_tag = added(self.by_tag, np.bincount(rows.tags.name))
 
 
@@ -126,7 +127,8 @@ def exact_sum(numbers: I64) -> int:
     """Return the sum of numbers that have no sign, each of which may take all 64 bits."""
     if not numbers.any():
         return 0
-    high_halves, low_halves = np.divmod(numbers.view(np.uint64), np.uint64(HALF))
+    unsigned = numbers.view(np.uint64)
+    high_halves, low_halves = np.divmod(unsigned, np.uint64(HALF))
     return int(low_halves.sum()) + int(high_halves.sum()) * HALF
 
 
@@ -293,6 +295,10 @@ class BlockReader(abc.ABC):
         codes: Codes = codes_of(self.strings.pool, self.data, starts, lengths)
         return codes
 
+    def enter_field(self, many: Many, field: Any) -> Codes:
+        """Return the codes of the texts of a field of many records."""
+        return self.enter(many.known[field, START], many.known[field, LENGTH])
+
     def valid(self, codes: NDArray[np.integer]) -> Mask:
         """Return which strings of the pool are UTF-8."""
         is_valid: Mask = self.strings.pool.array("valid")[codes] != 0
@@ -318,7 +324,8 @@ class LogBlocks(BlockReader):
     def read(self) -> LogRows:
         """Return the rows of the records that the framer has found."""
         sound = self.sound
-        records = self.many(LogRecord.layout, sound.start, sound.start + sound.size)
+        ends = sound.start + sound.size
+        records = self.many(LogRecord.layout, sound.start, ends)
         records.read_fields(HEAD)
         tag_bits = records.known[LOG["tag_bits"]]
         spot = sound.start
@@ -354,10 +361,7 @@ class LogBlocks(BlockReader):
         Attribution.layout.read_many(many)
         if self.for_lines:
             self.suffixes_read = many
-        moniker, url = (
-            self.enter(many.known[SUFFIX[name], START], many.known[SUFFIX[name], LENGTH])
-            for name in ("moniker", "url")
-        )
+        moniker, url = (self.enter_field(many, SUFFIX[name]) for name in ("moniker", "url"))
         return Suffixes(record, moniker, url, many.known[SUFFIX["rolled_out"]])
 
     def check_headers(self, logs: Logs, records: Many) -> Mask:
@@ -409,7 +413,8 @@ class BlockArguments:
         self.is_message &= self.is_sound & (self.type == ArgType.STRING)
         self.text = np.zeros(starts.size, np.int64)
         """Codes of values that are texts or bytes, but for messages."""
-        self.enter(self.text, TEXT, self.is_sound & ~self.is_message)
+        is_other = self.is_sound & ~self.is_message
+        self.enter(self.text, TEXT, is_other)
         self.foreign = np.flatnonzero(IS_FOREIGN[self.type])
         """Rows of arguments whose type is one that logs do not have."""
         if self.foreign.size:
@@ -512,7 +517,8 @@ class BlockArguments:
         header_words = known[ARGUMENT["type"], HEADER]
         self.report(rules.RESERVED_BITS, self.first_in_record(strange_rows), header_words)
         of_traces = self.type[self.foreign] < ArgType.BOOL
-        self.report(rules.UNKNOWN_TYPE, self.foreign[~of_traces], self.type)
+        unknown = self.foreign[~of_traces]
+        self.report(rules.UNKNOWN_TYPE, unknown, self.type)
         sound_foreign = self.foreign[of_traces & self.is_sound[self.foreign]]
         self.report(rules.TRACE_TYPE, sound_foreign, self.type)
         of_other_size = self.noted(int(rules.SIZE_DIFFERS))
@@ -526,9 +532,12 @@ class BlockArguments:
         rows = np.flatnonzero(self.type == ArgType.NULL)
         self.report(rules.NULL_ARGUMENT, rows[self.has_name[rows]])
         rows = np.flatnonzero(self.name_reference <= wire.INLINE)
-        rows = rows[(self.name_reference[rows] == 0) | (self.name_reference[rows] == wire.INLINE)]
-        self.report(rules.EMPTY_NAME, rows[self.type[rows] != ArgType.NULL])
-        self.report(rules.EMPTY_INLINE_STRING, rows[self.name_reference[rows] != 0])
+        reference = self.name_reference[rows]
+        rows = rows[(reference == 0) | (reference == wire.INLINE)]
+        is_null = self.type[rows] == ArgType.NULL
+        self.report(rules.EMPTY_NAME, rows[~is_null])
+        is_inline = self.name_reference[rows] != 0
+        self.report(rules.EMPTY_INLINE_STRING, rows[is_inline])
         rows = np.flatnonzero(self.value_reference == wire.INLINE)
         is_text = self.is_sound[rows] & (self.type[rows] == ArgType.STRING)
         self.report(rules.EMPTY_INLINE_STRING, rows[is_text])
@@ -546,10 +555,12 @@ class BlockArguments:
         """Report messages that are not UTF-8: of the first of a record, it is another finding."""
         starts, lengths = self.stretches(TEXT)
         rows = np.flatnonzero(self.is_message)
-        strange_rows = rows[not_utf8(self.reader.data, starts[rows], lengths[rows])]
+        is_strange = not_utf8(self.reader.data, starts[rows], lengths[rows])
+        strange_rows = rows[is_strange]
         if strange_rows.size:
             is_first = np.zeros(self.record.size, np.bool_)
-            named_message = np.flatnonzero(self.has_name & (self.name == tables.MESSAGE))
+            is_message_name = self.name == tables.MESSAGE
+            named_message = np.flatnonzero(self.has_name & is_message_name)
             is_first[self.first_in_record(named_message)] = True
             self.report(rules.MESSAGE_NOT_UTF8, strange_rows[is_first[strange_rows]])
             self.report(rules.NOT_UTF8, strange_rows[~is_first[strange_rows]])

@@ -193,7 +193,7 @@ class LogCapture(BlockCapture):
                 record_bytes = self.source.read(row.begin, row.end - row.begin)
                 control_records.pop(record_bytes, None)
                 control_records[record_bytes] = None
-            end = max([end, *sound_frames.end[-1:].tolist()])
+            end = int(sound_frames.end.max(initial=end))
         return end, b"".join(control_records)
 
     def framed(self, *, splits: bool = False) -> FramedFile:
@@ -296,11 +296,13 @@ class LogCapture(BlockCapture):
     def _most(self, counts: I64, label: str) -> list[dict[str, Any]]:
         """Return the strings with the most logs, and their counts, in descending order."""
         codes = np.flatnonzero(counts)
-        codes = codes[np.argsort(-counts[codes], kind="stable")][:LISTED]
-        return [
-            {label: self.strings.bytes_of(code).decode("utf-8", "replace"), "logs": count}
-            for code, count in zip(codes.tolist(), counts[codes].tolist(), strict=True)
-        ]
+        most_frequent_first = np.argsort(-counts[codes], kind="stable")
+        codes = codes[most_frequent_first[:LISTED]]
+        listed = []
+        for code, count in zip(codes.tolist(), counts[codes].tolist(), strict=True):
+            name = self.strings.bytes_of(code).decode("utf-8", "replace")
+            listed.append({label: name, "logs": count})
+        return listed
 
 
 class RingCapture(LogCapture):
@@ -345,7 +347,7 @@ class StreamCapture(LegacyCapture):
             return 0, b""
         end = wire.STREAM_HEADER
         for frames in self.frames():
-            end = max([end, *frames.sound().end[-1:].tolist()])
+            end = int(frames.sound().end.max(initial=end))
         return end, self.source.read(0, wire.STREAM_HEADER)
 
 
@@ -400,7 +402,8 @@ def messages(logs: Cells, data: U8, values: Arguments, pool: StringPool) -> Text
     lengths = np.diff(plain.offsets)
     starts[rows] = plain.data.size + rendered.offsets[:-1]
     lengths[rows] = np.diff(rendered.offsets)
-    return TextColumn.gather(np.concatenate((plain.data, rendered.data)), starts, lengths)
+    data = np.concatenate((plain.data, rendered.data))
+    return TextColumn.gather(data, starts, lengths)
 
 
 def value_of(values: Arguments, row: int, pool: StringPool) -> Any:
@@ -414,7 +417,8 @@ def value_of(values: Arguments, row: int, pool: StringPool) -> Any:
     if kind == ArgType.UINT64:
         return value & U64_MAX
     if kind == ArgType.DOUBLE:
-        return float(values.value[row : row + 1].view(np.float64)[0])
+        doubles = values.value.view(np.float64)
+        return float(doubles[row])
     if kind == ArgType.BOOL:
         return bool(value)
     return pool.bytes_of(value)

@@ -165,13 +165,13 @@ class EntryReader:
         args = [attributed_arguments(log) for _, log, _ in logs]
         arguments = list(itertools.chain.from_iterable(args))
         # In columns, the offset of a record or an argument is its index; so is that of a message.
-        rows = self.meaning.of_records(
-            Logs(*np.array([numbers_of(*log) for log in logs], np.int64).T),
-            self._columns(np.repeat(np.arange(len(logs)), list(map(len, args))), arguments),
-            not_reported,
-        )
+        numbers = np.array([numbers_of(*log) for log in logs], np.int64)
+        record_of_argument = np.repeat(np.arange(len(logs)), list(map(len, args)))
+        argument_columns = self._columns(record_of_argument, arguments)
+        rows = self.meaning.of_records(Logs(*numbers.T), argument_columns, not_reported)
         columns = {name: column.tolist() for name, column in rows.logs.items()}
-        parts = [lists_of(part, arguments) for part in (rows.args, rows.tags, rows.printf)]
+        child_tables = (rows.args, rows.tags, rows.printf)
+        parts = [lists_of(child_table, arguments) for child_table in child_tables]
         for row, index in enumerate(columns["offset"]):
             fields = {name: column[row] for name, column in columns.items()}
             keys, tags, inserted = (part.get(row, []) for part in parts)

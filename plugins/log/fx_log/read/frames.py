@@ -130,16 +130,16 @@ class Frames:
     @classmethod
     def joined(cls, blocks: list[Frames]) -> Frames:
         """Return the stretches of several blocks."""
-        return cls(
-            **{
-                name: np.concatenate([getattr(block, name) for block in [cls.none(), *blocks]])
-                for name in (*COLUMNS, "notes")
-            }
-        )
+        columns = {}
+        for name in (*COLUMNS, "notes"):
+            parts = [getattr(block, name) for block in (cls.none(), *blocks)]
+            columns[name] = np.concatenate(parts)
+        return cls(**columns)
 
     def take(self, rows: NDArray[Any] | slice) -> Frames:
         """Return some of the stretches."""
-        return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in COLUMNS})
+        columns = {name: getattr(self, name)[rows] for name in COLUMNS}
+        return attrs.evolve(self, **columns)
 
     def with_notes(self, rule: Rule | I64, rows: I64, offset: I64, value: I64) -> Frames:
         """Return them with findings about some rows; of one rule, or each of its own."""
@@ -163,7 +163,7 @@ class Frames:
             "padding": is_padding,
             "damaged": ~(is_record | is_padding),
         }
-        return Counter({kind: int(np.count_nonzero(mask)) for kind, mask in counts.items()})
+        return Counter({kind: int(mask.sum()) for kind, mask in counts.items()})
 
     def rows(self) -> Iterator[Row]:
         """Yield the stretches one by one."""
@@ -172,7 +172,9 @@ class Frames:
 
     def sound(self) -> Frames:
         """Return those that are records."""
-        return self.take(np.flatnonzero(self.fault == 0)) if self.fault.any() else self
+        if not self.fault.any():
+            return self
+        return self.take(np.flatnonzero(self.fault == 0))
 
     def is_filled(self) -> NDArray[np.bool_]:
         """Return which entries of a ring have nothing but a record, whose size is in words."""
@@ -259,9 +261,8 @@ class FramedFile(abc.ABC):
         """Return records of a layout that begin and end at some bytes, to be read."""
         reading = Reading(self.numbers, {}, mirrored=False, for_lines=for_lines)
         reading.gives_codes = False  # who reads texts enters them itself, but for messages
-        return Many(
-            reading, layout, ClassRows.of(np.arange(starts.size)), starts, limits, big=False
-        )
+        rows = ClassRows.of(np.arange(starts.size))
+        return Many(reading, layout, rows, starts, limits, big=False)
 
     def numbers_of(self, cls: type[Record], starts: I64, *names: str) -> list[I64]:
         """Return numbers of records by their names, which have the same places in all of them."""
@@ -280,7 +281,8 @@ class FramedFile(abc.ABC):
         """Yield all stretches, ROOM or some ``nbytes`` (by default BLOCK_BYTES) at a time."""
         is_over = False
         while not is_over:
-            yield self.judged(*self.stretches(self.position + (nbytes or BLOCK_BYTES)))
+            end = self.position + (nbytes or BLOCK_BYTES)
+            yield self.judged(*self.stretches(end))
             is_over = self.position >= self.data.size
 
     def stretches(self, until: int) -> tuple[I64, I64, I64]:
@@ -391,12 +393,14 @@ class StructuredFile(FramedFile):
         masks = [mask for _, mask, _ in reasons]
         numbers = [np.int64(rule) for rule, _, _ in reasons]
         fault = np.select(masks, numbers, np.int64(rules.RECORD_TRUNCATED))
-        return fault, np.select(masks, [value for _, _, value in reasons], stated_words)
+        values = [value for _, _, value in reasons]
+        return fault, np.select(masks, values, stated_words)
 
     def with_lost_suffixes(self, frames: Frames) -> Frames:
         """Return them with findings about records whose suffix runs past the end."""
         bytes_left = self.frames.total - frames.end
-        lacks_suffix = (frames.fault == 0) & (frames.suffix < 0) & (bytes_left >= SUFFIX_BYTES)
+        has_room = bytes_left >= SUFFIX_BYTES
+        lacks_suffix = (frames.fault == 0) & (frames.suffix < 0) & has_room
         short_of_suffix = np.flatnonzero(lacks_suffix)
         begin = frames.end[short_of_suffix]
         nbytes = np.full(short_of_suffix.size, SUFFIX_BYTES)
@@ -448,7 +452,8 @@ class RingFile(FramedFile):
         frames = frames.with_notes(
             rules.ENTRY_TRAILING_BYTES, has_more, frames.offset[has_more], bytes_behind[has_more]
         )
-        padded = np.flatnonzero((entry >= 0) & (length % WORD != 0))
+        is_padded = length % WORD != 0
+        padded = np.flatnonzero((entry >= 0) & is_padded)
         payload_end = (start + length)[padded]
         has_stray_bits = with_bits(self.data, payload_end, end[padded] - payload_end)
         rows = padded[has_stray_bits]
@@ -484,7 +489,8 @@ class PacketFile(FramedFile):
         rows, _, _, faults = PACKETS().chains(self.data, start[is_there], end[is_there])
         fault[is_there] = faults[begins_of_runs(rows)]
         is_open = is_there.copy()
-        is_open[is_there] = self.data[end[is_there] - 1] != 0
+        last_byte = self.data[end[is_there] - 1]
+        is_open[is_there] = last_byte != 0
         fault[is_open] = rules.PACKET_NOT_TERMINATED
         fault[~is_there] = rules.PACKET_TOO_SHORT
         is_cut = entry < 0
@@ -596,7 +602,8 @@ class Records:
                 part.offset = offset
             entry.log = log
             entry.payload = frame.payload[row.size :]
-        padding_bytes = self.data[row.start + len(frame.payload) : row.end]
+        payload_end = row.start + len(frame.payload)
+        padding_bytes = self.data[payload_end : row.end]
         if any(padding_bytes):
             entry.raw = self.data[row.begin : row.end].tobytes()
         yield entry

@@ -99,18 +99,23 @@ PADDING = tuple(bytes(-n % 8) for n in range(8))
 def type_of(value: Any) -> tuple[ArgType, Any] | None:
     """Return a value's type, and the value as a Python number or text; None for other types."""
     if isinstance(value, Typed):
-        return (ArgType(value.type), value.value) if value.type in wire.ARG_NAMES else None
+        if value.type not in wire.ARG_NAMES:
+            return None
+        return ArgType(value.type), value.value
     if value is None:
         return ArgType.STRING, NULL_TEXT
     kind, plain = kind_of(value) or ("blob", value)
     if kind == "int":
         return _type_of_int(plain), plain
-    return (_TYPES[kind], plain) if kind in _TYPES else None
+    if kind not in _TYPES:
+        return None
+    return _TYPES[kind], plain
 
 
 def _type_of_int(number: int) -> ArgType:
     """Return the type of an int, of those that can hold it; uint64 is refused later if none can."""
-    return ArgType.UINT64 if number > _RANGES[ArgType.INT64][1] else ArgType.INT64
+    _, greatest_signed = _RANGES[ArgType.INT64]
+    return ArgType.UINT64 if number > greatest_signed else ArgType.INT64
 
 
 def typed(name: Any, value: Any) -> tuple[ArgType, Any]:
@@ -141,7 +146,9 @@ def pairs(args: Arguments) -> list[tuple[str, Value]]:
 
 def octets(what: str, text: Any) -> bytes:
     """Return a text as UTF-8; bytes are returned unchanged. Raises WriteRefusedError."""
-    return text if isinstance(text, bytes) else text_bytes(what, text, rules.WRONG_TYPE)
+    if isinstance(text, bytes):
+        return text
+    return text_bytes(what, text, rules.WRONG_TYPE)
 
 
 whole_number = partial(kit.whole_number, rules=rules.REFUSALS)
@@ -185,7 +192,9 @@ def shown_value(value: Any) -> str:
         )
 
         return rust_double(value)
-    return value.hex() if isinstance(value, bytes | memoryview) else str(value)
+    if isinstance(value, bytes | memoryview):
+        return value.hex()
+    return str(value)
 
 
 def name_head(name: str | bytes) -> tuple[int, bytes]:

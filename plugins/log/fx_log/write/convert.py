@@ -212,7 +212,9 @@ def _of_ring(log: LogRecord, tag: int, lost: Lost) -> LogRecord:
         lost[TAGS] += 1
     if log.control:
         tag_bits |= wire.CONTROL
-    return log if tag_bits == log.tag_bits else log.edited(tag_bits=tag_bits)
+    if tag_bits == log.tag_bits:
+        return log
+    return log.edited(tag_bits=tag_bits)
 
 
 def legacy(
@@ -329,7 +331,9 @@ class AttributionConverter:
         """Return what becomes of the log held back, if there is one, with the suffix behind it."""
         log = self._waiting_log
         self._waiting_log = None
-        return [] if log is None else self._log(log, suffix)
+        if log is None:
+            return []
+        return self._log(log, suffix)
 
     def _control(self, record: LogRecord) -> list[LogFileRecord]:
         tag = record.tag_bits & wire.COMPONENT

@@ -228,7 +228,9 @@ class Redactor:
 
     def _optional_value(self, name: str, text: str | None) -> str | None:
         """Return the redacted text of a key; None for none."""
-        return None if text is None else self._value(name, text)
+        if text is None:
+            return None
+        return self._value(name, text)
 
     def _whole(self, name: str, text: str) -> str:
         """Return the text of a key, or the mask if any part of it is redacted."""

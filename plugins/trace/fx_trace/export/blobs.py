@@ -40,7 +40,8 @@ class BlobExport(Export):
             return names[name]
         if len(names) == 1 and name is None:
             return next(iter(names.values()))
-        listed = ", ".join(repr(name) for name in list(names)[:8])
+        first_names = list(names)[:8]
+        listed = ", ".join(map(repr, first_names))
         if not names:
             what = "the trace has no blobs"
         elif name is not None:

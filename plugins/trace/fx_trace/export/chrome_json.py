@@ -98,7 +98,8 @@ class SchedLines:
 
         def comm(thread: int) -> str:
             tid = tasks.tids[thread]
-            name = names.threads.get((tasks.pids[thread], tid)) or tasks.thread_names.get(thread)
+            kernel_name = names.threads.get((tasks.pids[thread], tid))
+            name = kernel_name or tasks.thread_names.get(thread)
             return orjson.dumps(_comm(name, tid))[1:-1].decode()
 
         def pid(thread: int) -> str:
@@ -111,7 +112,8 @@ class SchedLines:
                 return UNKNOWN_WAKER
             if tid not in by_tid:
                 return f"<...>-{tid & TID_BITS} (-----"
-            return f"{comm(by_tid[tid])}-{tid & TID_BITS} ({pid(by_tid[tid])}"
+            thread = by_tid[tid]
+            return f"{comm(thread)}-{tid & TID_BITS} ({pid(thread)}"
 
         self._waker = Numbered(templates, waker, sparse=True)
         self._comms = Numbered(templates, comm)
@@ -133,7 +135,8 @@ class SchedLines:
         for is_wakeup, rows in groups(sched.array("kind") == SchedulingType.THREAD_WAKEUP):
             columns = {name: sched.array(name)[rows] for name in LINE_COLUMNS}
             cpu = self._cpus(columns["cpu"])
-            when: list[Cell] = [b") [", cpu, b"] .... ", (SECONDS, columns["ts"]), b"5: "]
+            seconds = (SECONDS, columns["ts"])
+            when: list[Cell] = [b") [", cpu, b"] .... ", seconds, b"5: "]
             comm = self._comms(columns["next"])
             tid = self._tids(columns["next"])
             priority = (NATURAL, np.maximum(columns["next_priority"], 0))
@@ -146,7 +149,8 @@ class SchedLines:
                 prev_tid = self._tids(columns["prev"])
                 prev_priority = (NATURAL, np.maximum(columns["prev_priority"], 0))
                 prev_state = self._states(columns["prev_state"])
-                line = [prev_comm, b"-", prev_tid, b" (", self._pids(columns["prev"]), *when]
+                prev_pid = self._pids(columns["prev"])
+                line = [prev_comm, b"-", prev_tid, b" (", prev_pid, *when]
                 line += [b"sched_switch: prev_comm=", prev_comm, b" prev_pid=", prev_tid]
                 line += [b" prev_prio=", prev_priority, b" prev_state=", prev_state]
                 line += [b" ==> next_comm=", comm, b" next_pid=", tid, b" next_prio=", priority]
@@ -216,9 +220,9 @@ class JsonExport(Export):
         self._dropped["kernel objects other than processes and threads"] = names.others
         self._dropped[BEFORE_ZERO] = survey.before_zero
         tasks = ThreadNames(capture)
-        self._dropped[LARGE_IDS] = sum(
-            max(tasks.pids[thread], tasks.own_tids[thread]) > LARGEST_EXACT for thread in tasks.ids
-        )
+        for thread in tasks.ids:
+            if max(tasks.pids[thread], tasks.own_tids[thread]) > LARGEST_EXACT:
+                self._dropped[LARGE_IDS] += 1
         self._sink.write(b'{"displayTimeUnit":"ns","traceEvents":[')
         self._put(names.metadata(tasks))
         events = _JsonEvents(capture.strings, tasks, survey)
@@ -253,7 +257,8 @@ class JsonExport(Export):
 
     def _put_ftrace(self, capture: Capture, lines: SchedLines) -> None:
         """Write context switches for Perfetto, if there are any."""
-        head = f',"{FTRACE_KEY}":"{json_string(HEADER)[1:-1]}'.encode()
+        header = json_string(HEADER)[1:-1]  # without quotes
+        head = f',"{FTRACE_KEY}":"{header}'.encode()
         for batch in capture.batches("sched"):
             self._sink.write(head + lines.of(batch))
             head = b""
@@ -287,13 +292,15 @@ class JsonExport(Export):
             ns = getattr(record, "ns", None)
             if fields["record"] != "large" or ns is None:
                 continue
-            pid, tid = fields["thread"] if isinstance(fields["thread"], list) else (0, 0)
-            payload = base64.b64encode(bytes.fromhex(fields["payload_hex"])).decode()
+            pid, tid = 0, 0
+            if isinstance(fields["thread"], list):
+                pid, tid = fields["thread"]
+            name = json_string(fields["name"])
+            payload = bytes.fromhex(fields["payload_hex"])
+            blob = base64.b64encode(payload).decode()
             self._dropped["large blobs"] -= 1
-            events.append(
-                f'{{"ph":"O","id":"","cat":"{FIDL_CATEGORY}","name":{json_string(fields["name"])},'
-                f'"ts":{_us(ns)},"pid":{pid},"tid":{tid},"blob":"{payload}"}}'
-            )
+            head = f'{{"ph":"O","id":"","cat":"{FIDL_CATEGORY}","name":{name}'
+            events.append(f'{head},"ts":{_us(ns)},"pid":{pid},"tid":{tid},"blob":"{blob}"}}')
         return events
 
     def _last_branches(self, capture: Capture) -> list[dict[str, Any]]:
@@ -308,15 +315,16 @@ class JsonExport(Export):
                     of_cpu, _ = LastBranches.unpack(memoryview(payload), 0, length, state)
                 except ShortError:
                     continue
+                branches = [
+                    {"from": branch.origin, "to": branch.target, "info": branch.info}
+                    for branch in of_cpu.branches
+                ]
                 last_branches.append(
                     {
                         "cpu": of_cpu.cpu,
                         "aspace": of_cpu.aspace,
                         "event_time": of_cpu.event_time,
-                        "branches": [
-                            {"from": branch.origin, "to": branch.target, "info": branch.info}
-                            for branch in of_cpu.branches
-                        ],
+                        "branches": branches,
                     }
                 )
         self._dropped["blobs"] -= len(last_branches)
@@ -376,7 +384,8 @@ class _JsonEvents(EventMaker):
     def _uint64(self, args: Table, rows: I64) -> Cell:
         """Render unsigned values, large ones of counters with an exponent: Perfetto reads int64."""
         values = args.array("uint")[rows]
-        is_large = (values >= 1 << 63) & (args.array("table")[rows] == COUNTERS)
+        is_of_counter = args.array("table")[rows] == COUNTERS
+        is_large = (values >= 1 << 63) & is_of_counter
         if not is_large.any():
             return NATURAL, values
         texts = [str(value) for value in values.tolist()]
@@ -390,9 +399,11 @@ class _JsonEvents(EventMaker):
         columns = super().member_columns(args, keys)
         codes = args.array("name")
         for row, times in repeated(keys, self.names(codes)[1]):
-            form = self.arguments.forms[int(args.array("type")[row])]
+            type_number = int(args.array("type")[row])
+            form = self.arguments.forms[type_number]
             name = self._json(int(codes[row]))[:-1]  # without the closing quote
-            columns[0][row] = self.templates.text(f'{name}#{times}":{form.before}'.encode())
+            head = f'{name}#{times}":{form.before}'
+            columns[0][row] = self.templates.text(head.encode())
         return columns
 
     def members(self, window: Mapping[str, Table]) -> Members:
@@ -402,7 +413,8 @@ class _JsonEvents(EventMaker):
             unknown = int(np.count_nonzero(~self.known(args)))
             self.dropped["arguments of unknown types"] += unknown
             # Counters without a numeric argument have no row, hence no time.
-            record_count = firsts(args.array("offset")[args.array("table") == COUNTERS]).size
+            is_of_counter = args.array("table") == COUNTERS
+            record_count = firsts(args.array("offset")[is_of_counter]).size
             if "counters" in window:
                 record_count -= firsts(window["counters"].array("offset")).size
             self.dropped["counters without a number"] += record_count
@@ -484,22 +496,29 @@ class _JsonEvents(EventMaker):
     def _instants(self, table: Table, texts: RowEvents, members: Members) -> None:
         scopes = table.array("scope")
         times = table.array("ts")
-        self._put_on_thread(texts, table.array("thread"), np.full(times.size, NO_SLICE))
+        no_slices = np.full(times.size, NO_SLICE)
+        self._put_on_thread(texts, table.array("thread"), no_slices)
         for is_async, rows in groups(scopes == ASYNC_SCOPE):
-            what: list[Cell] = [b',"ph":"i","s":"', self._scopes(scopes[rows]), b'"']
+            members_of_kind: list[Cell] = [b',"ph":"i","s":"', self._scopes(scopes[rows]), b'"']
             if is_async:
-                what = [b',"ph":"n","id":', (NATURAL, table.array("id")[rows])]
+                members_of_kind = [b',"ph":"n","id":', (NATURAL, table.array("id")[rows])]
                 texts.places[WHAT, rows] = ALONE
             arguments = members.of(table.array("offset")[rows])
-            texts.write(rows, *self._head(table, rows, times), *what, *arguments, b"}")
+            texts.write(rows, *self._head(table, rows, times), *members_of_kind, *arguments, b"}")
 
     def _flows(self, table: Table, texts: RowEvents, members: Members) -> None:
         rows = np.arange(len(table))
         self._put_on_thread(texts, table.array("thread"), table.array("slice"))
         phase = self._phases(table.array("phase"))
-        what: list[Cell] = [b',"ph":', phase, b',"id":"', (NATURAL, table.array("id")), b'"']
+        phase_and_id: list[Cell] = [
+            b',"ph":',
+            phase,
+            b',"id":"',
+            (NATURAL, table.array("id")),
+            b'"',
+        ]
         head = self._head(table, rows, table.array("ts"))
-        texts.write(rows, *head, *what, *members.of(table.array("offset")), b"}")
+        texts.write(rows, *head, *phase_and_id, *members.of(table.array("offset")), b"}")
 
     @staticmethod
     def _put_on_thread(texts: RowEvents, threads: I64, slices: I64) -> None:
@@ -512,7 +531,9 @@ class _JsonEvents(EventMaker):
         ids = table.array("id")
         texts.places[WHAT] = ALONE
         for has_id, rows in groups(ids != 0):
-            id: list[Cell] = [b',"id":"0x', (HEX, ids[rows]), b'"'] if has_id else []
+            id: list[Cell] = []
+            if has_id:
+                id = [b',"id":"0x', (HEX, ids[rows]), b'"']
             head = self._head(table, rows, table.array("ts"))
             arguments = members.of(table.array("offset")[rows])
             texts.write(rows, *head, b',"ph":"C"', *id, *arguments, b"}")
@@ -520,17 +541,17 @@ class _JsonEvents(EventMaker):
     def _logs(self, table: Table, texts: RowEvents, members: Members) -> None:
         del members
         texts.places[WHAT] = ALONE
-        endings = [
-            f',"pid":{pid},"tid":{tid},"ph":"i","s":"g",'
-            f'"args":{{"message":{json_string(message or "")}}}}}'
-            for (pid, tid), message in zip(
-                table.tuples("pid", "tid"), table.texts("message"), strict=True
-            )
-        ]
-        numbers = self.templates.texts([ending.encode() for ending in endings])
+        endings = []
+        ids = table.tuples("pid", "tid")
+        for (pid, tid), message in zip(ids, table.texts("message"), strict=True):
+            arguments = f'{{"message":{json_string(message or "")}}}'
+            ending = f',"pid":{pid},"tid":{tid},"ph":"i","s":"g","args":{arguments}}}'
+            endings.append(ending.encode())
+        numbers = self.templates.texts(endings)
         head = b'{"cat":"log","name":"log","ts":'
         rows = np.arange(len(table))
-        texts.write(rows, head, (MICROS, table.array("ts")), (TEXT, numbers))
+        times = (MICROS, table.array("ts"))
+        texts.write(rows, head, times, (TEXT, numbers))
 
     # --- Context switches ------------------------------------------------------------------------
 
@@ -555,17 +576,19 @@ class _JsonEvents(EventMaker):
             if is_legacy or has_next[rows[0]]:
                 next_priority = [b',"prio":', (SIGNED, sched.array("next_priority")[rows])]
             time = (MICROS, sched.array("ts")[rows])
-            head: list[Cell] = [b',"ts":', time, b',"cpu":', (SIGNED, sched.array("cpu")[rows])]
+            cpu = (SIGNED, sched.array("cpu")[rows])
+            head: list[Cell] = [b',"ts":', time, b',"cpu":', cpu]
             next_thread = threads(sched.array("next")[rows])
             if kind == SchedulingType.THREAD_WAKEUP:
-                what: list[Cell] = [b'{"ph":"w"', *head, b",", next_thread, *next_priority]
+                event: list[Cell] = [b'{"ph":"w"', *head, b",", next_thread, *next_priority]
             else:
+                prev_thread = threads(sched.array("prev")[rows])
                 state: Cell = (SIGNED, sched.array("prev_state")[rows])
-                what = [b'{"ph":"k"', *head, b',"out":{', threads(sched.array("prev")[rows])]
-                what += [b',"state":', state, *prev_priority]
-                what += [b'},"in":{', next_thread, *next_priority, b"}"]
+                event = [b'{"ph":"k"', *head, b',"out":{', prev_thread]
+                event += [b',"state":', state, *prev_priority]
+                event += [b'},"in":{', next_thread, *next_priority, b"}"]
             arguments = members.of(sched.array("offset")[rows])
-            texts.write(rows, BETWEEN, *what, *arguments, b"}")
+            texts.write(rows, BETWEEN, *event, *arguments, b"}")
         sizes = texts.ends - texts.starts
         times = sched.array("ts")
         return Events(times, self.templates.letters(), texts.starts, sizes, texts.places)

@@ -61,7 +61,8 @@ def firsts(ascending: I64) -> I64:
 
 def column_of(tables: list[Table], name: str) -> I64:
     """Return a column of several tables, one after another."""
-    return np.concatenate([np.zeros(0, np.int64), *(table.array(name) for table in tables)])
+    columns = [table.array(name) for table in tables]
+    return np.concatenate([np.zeros(0, np.int64), *columns])
 
 
 class EventMaker(abc.ABC):
@@ -79,9 +80,11 @@ class EventMaker(abc.ABC):
         self.templates = Templates(*self.around)
         self.names = self.numbered(name)
         """Texts of the names of arguments and events."""
-        self.arguments = ArgumentTexts(
-            self.templates, lambda code: name(code) + self.equals, self.forms()
-        )
+
+        def name_and_equals(code: int) -> str:
+            return name(code) + self.equals
+
+        self.arguments = ArgumentTexts(self.templates, name_and_equals, self.forms())
         self._end_args = survey.end_args()
         self.ends = Members(np.zeros(0, np.int64))
         """Arguments of the end events of the window's slices, by row of the slice."""

@@ -57,7 +57,8 @@ class FirstPass:
         self._earliest.append(ENDLESS)
         # From the last window to the first, each takes in what is behind it.
         for place in range(len(self._earliest) - 2, -1, -1):
-            self._earliest[place] = min(self._earliest[place], self._earliest[place + 1])
+            later = self._earliest[place + 1]
+            self._earliest[place] = min(self._earliest[place], later)
 
     def _take(self, window: Mapping[str, Table]) -> None:
         """Take in the rows of a window."""
@@ -108,7 +109,8 @@ class FirstPass:
         if not self._ends:
             return None
         ends = joined(self._ends)
-        self._ends = [ends.select(np.argsort(ends.array("parent"), kind="stable"))]
+        by_parent = np.argsort(ends.array("parent"), kind="stable")
+        self._ends = [ends.select(by_parent)]
         return self._ends[0]
 
 
@@ -117,7 +119,8 @@ def ends_of(ends: Table | None, slices: Table) -> Table | None:
     if ends is None or not len(slices):
         return None
     rows = slices.array("row")
-    start, stop = np.searchsorted(ends.array("parent"), rows[[0, -1]] + [0, 1]).tolist()
+    bounds = (rows[0], rows[-1] + 1)
+    start, stop = np.searchsorted(ends.array("parent"), bounds).tolist()
     return ends.select(slice(start, stop)) if start < stop else None
 
 
@@ -146,9 +149,10 @@ class ThreadNames:
         self.own_tids = by_id(Threads(capture.schemas, capture.table).distinct_tids())
         """Tids by id of which no two of a process are the same."""
         named_threads = threads.select(threads.array("name") >= 0)
-        self.thread_names: dict[int, str | None] = dict(
-            zip(named_threads.array("id").tolist(), named_threads.texts("name"), strict=True)
+        ids_and_names = zip(
+            named_threads.array("id").tolist(), named_threads.texts("name"), strict=True
         )
+        self.thread_names: dict[int, str | None] = dict(ids_and_names)
 
 
 class KernelNames:
@@ -208,7 +212,8 @@ class KernelNames:
         for thread in tasks.ids:
             pid = tasks.pids[thread]
             tid = tasks.own_tids[thread]
-            thread_name = self.threads.get((pid, tid)) or tasks.thread_names.get(thread)
+            kernel_name = self.threads.get((pid, tid))
+            thread_name = kernel_name or tasks.thread_names.get(thread)
             if thread_name is not None:
                 events.append(
                     f'{{"ph":"M","name":"thread_name","pid":{pid},"tid":{tid},'

@@ -59,17 +59,14 @@ class Nesting:
         is_slice = places[WHAT] == SLICE
         tails = np.where(is_slice, places[TAIL], 0)
         self._make_room(int(tails.sum()))
+        times = np.ascontiguousarray(events.times)
         order, numbers = self._open.settle(
-            places[WHAT],
-            places[THREAD],
-            places[PARENT],
-            places[ROW],
-            places[UNTIL],
-            np.ascontiguousarray(events.times),
+            places[WHAT], places[THREAD], places[PARENT], places[ROW], places[UNTIL], times
         )
         sizes = events.sizes - tails
         end_starts = events.starts[is_slice] + sizes[is_slice]
-        self._keep(numbers, TextColumn.gather(events.data, end_starts, tails[is_slice]))
+        end_texts = TextColumn.gather(events.data, end_starts, tails[is_slice])
+        self._keep(numbers, end_texts)
         return self._joined(order, events.data, events.starts, sizes)
 
     def rest(self) -> Iterator[NDArray[np.uint8]]:
@@ -97,8 +94,10 @@ class Nesting:
         if self._bytes_used + nbytes <= self._texts.size:
             return
         numbers = self._open.rest()
-        ends = TextColumn.gather(self._texts, self._starts[numbers], self._sizes[numbers])
-        self._texts = np.empty(2 * (ends.data.size + nbytes) + SPARE, np.uint8)
+        starts = self._starts[numbers]
+        ends = TextColumn.gather(self._texts, starts, self._sizes[numbers])
+        room = 2 * (ends.data.size + nbytes) + SPARE
+        self._texts = np.empty(room, np.uint8)
         self._texts[: ends.data.size] = ends.data
         self._starts[numbers] = ends.offsets[:-1]
         self._bytes_used = ends.data.size
@@ -109,7 +108,8 @@ class Nesting:
         """Return the texts of events and ends (``~number``), with what is between them."""
         ends = np.flatnonzero(order < 0)
         numbers = ~order[ends]
-        texts_of_ends = TextColumn.gather(self._texts, self._starts[numbers], self._sizes[numbers])
+        starts_of_ends = self._starts[numbers]
+        texts_of_ends = TextColumn.gather(self._texts, starts_of_ends, self._sizes[numbers])
         begins = np.flatnonzero(order >= 0)
         # Two stretches of ``source`` for each event or end, first the comma before it: where a
         # stretch starts, and its size.

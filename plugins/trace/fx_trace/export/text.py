@@ -130,15 +130,15 @@ class _TextLines(EventMaker):
         return f"{process}/{_named(name, tasks.tids[thread])}"
 
     def _lines(
-        self, table: Table, lines: RowEvents, rows: I64, what: list[Cell], *details: Cell
+        self, table: Table, lines: RowEvents, rows: I64, kind_cells: list[Cell], *details: Cell
     ) -> None:
-        """Render lines of rows: time, thread, ``what``, ``category:name``, and the details."""
+        """Render lines of rows: time, thread, kind, ``category:name``, and the details."""
         lines.write(
             rows,
             (SECONDS, table.array("ts")[rows]),
             b" ",
             self._threads(table.array("thread")[rows]),
-            *what,
+            *kind_cells,
             b" ",
             self._categories(table.array("category")[rows]),
             self.names(table.array("name")[rows]),
@@ -152,41 +152,42 @@ class _TextLines(EventMaker):
         is_open = lengths == NEVER
         # Rows of a group are alike, as its first one is.
         for _, rows in groups(2 * is_async + is_open):
-            what: list[Cell] = [b" slice"]
+            kind_cells: list[Cell] = [b" slice"]
             if is_async[rows[0]]:
-                what = [b" async id=", (NATURAL, table.array("id")[rows])]
+                kind_cells = [b" async id=", (NATURAL, table.array("id")[rows])]
             length: list[Cell] = [b" dur=", (LENGTH, lengths[rows])]
             if is_open[rows[0]]:
                 length = [b" unclosed"]
             arguments = members.of(table.array("offset")[rows])
             end_arguments = self.ends.of(table.array("row")[rows])
-            self._lines(table, lines, rows, what, *length, *arguments, *end_arguments)
+            self._lines(table, lines, rows, kind_cells, *length, *arguments, *end_arguments)
 
     def _instants(self, table: Table, lines: RowEvents, members: Members) -> None:
         scopes = table.array("scope")
         for is_async, rows in groups(scopes == ASYNC_SCOPE):
-            what: list[Cell] = [b" instant", self._scopes(scopes[rows])]
+            kind_cells: list[Cell] = [b" instant", self._scopes(scopes[rows])]
             if is_async:
-                what = [b" async-instant id=", (NATURAL, table.array("id")[rows])]
+                kind_cells = [b" async-instant id=", (NATURAL, table.array("id")[rows])]
             arguments = members.of(table.array("offset")[rows])
-            self._lines(table, lines, rows, what, *arguments)
+            self._lines(table, lines, rows, kind_cells, *arguments)
 
     def _flows(self, table: Table, lines: RowEvents, members: Members) -> None:
         rows = np.arange(len(table))
         phase = self._phases(table.array("phase"))
-        what: list[Cell] = [b" flow-", phase, b" id=", (NATURAL, table.array("id"))]
-        self._lines(table, lines, rows, what, *members.of(table.array("offset")))
+        kind_cells: list[Cell] = [b" flow-", phase, b" id=", (NATURAL, table.array("id"))]
+        self._lines(table, lines, rows, kind_cells, *members.of(table.array("offset")))
 
     def _counters(self, table: Table, lines: RowEvents, members: Members) -> None:
         rows = np.arange(len(table))
-        what: list[Cell] = [b" counter id=", (NATURAL, table.array("id"))]
-        self._lines(table, lines, rows, what, *members.of(table.array("offset")))
+        kind_cells: list[Cell] = [b" counter id=", (NATURAL, table.array("id"))]
+        self._lines(table, lines, rows, kind_cells, *members.of(table.array("offset")))
 
     def _sched(self, table: Table, lines: RowEvents, members: Members) -> None:
         for kind, rows in groups(table.array("kind")):
             columns = {name: table.array(name)[rows] for name in SCHED_COLUMNS}
             arguments = members.of(columns["offset"])
-            head: list[Cell] = [(SECONDS, columns["ts"]), b" cpu", (SIGNED, columns["cpu"])]
+            cpu = (SIGNED, columns["cpu"])
+            head: list[Cell] = [(SECONDS, columns["ts"]), b" cpu", cpu]
             next_thread = self._threads(columns["next"])
             if kind == SchedulingType.THREAD_WAKEUP:
                 lines.write(rows, *head, b" wakeup ", next_thread, *arguments, b"\n")
@@ -195,27 +196,28 @@ class _TextLines(EventMaker):
             prev_state = self._states(columns["prev_state"])
             priorities: list[Cell] = []
             if kind == SchedulingType.LEGACY_CONTEXT_SWITCH:
-                priorities = [
-                    b" prio=",
-                    (SIGNED, columns["prev_priority"]),
-                    b"->",
-                    (SIGNED, columns["next_priority"]),
-                ]
+                prev_priority = (SIGNED, columns["prev_priority"])
+                next_priority = (SIGNED, columns["next_priority"])
+                priorities = [b" prio=", prev_priority, b"->", next_priority]
             head += [b" switch ", prev_thread, b" ", prev_state, b" -> ", next_thread]
             lines.write(rows, *head, *priorities, *arguments, b"\n")
 
     def _logs(self, table: Table, lines: RowEvents, members: Members) -> None:
         del members
         tasks = self._tasks
-        thread_of = {(tasks.pids[thread], tasks.tids[thread]): thread for thread in tasks.ids}
+        thread_of = {}
+        for thread in tasks.ids:
+            thread_of[tasks.pids[thread], tasks.tids[thread]] = thread
         line_ends: list[bytes] = []
         for ids, message in zip(table.tuples("pid", "tid"), table.texts("message"), strict=True):
             label = "{}/{}".format(*ids)
             if ids in thread_of:
                 label = self._label(tasks, thread_of[ids])
-            line_ends.append(f" {label} log {json_string(message or '')}\n".encode())
+            line_end = f" {label} log {json_string(message or '')}\n"
+            line_ends.append(line_end.encode())
         texts = self.templates.texts(line_ends)
-        lines.write(np.arange(len(table)), (SECONDS, table.array("ts")), (TEXT, texts))
+        rows = np.arange(len(table))
+        lines.write(rows, (SECONDS, table.array("ts")), (TEXT, texts))
 
 
 SCHED_COLUMNS = (
@@ -235,4 +237,6 @@ def _plain(text: str) -> str:
 
 def _named(name: str | None, koid: int) -> str:
     """Return what lines call a process or thread: its name, if it has one, and its koid."""
-    return str(koid) if name is None else f"{_plain(name)}({koid})"
+    if name is None:
+        return str(koid)
+    return f"{_plain(name)}({koid})"

@@ -39,11 +39,8 @@ def windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]
 
     Requires tables in the order of their offsets, which are adjusted to the order of reading.
     """
-    streams = {
-        name: _in_order(capture, capture.batches(name, ROWS))
-        for name in names
-        if name in capture.schemas
-    }
+    present_tables = [name for name in names if name in capture.schemas]
+    streams = {name: _in_order(capture, capture.batches(name, ROWS)) for name in present_tables}
     loaded: dict[str, LoadedRows] = {}
     while True:
         for name in list(streams):
@@ -51,7 +48,8 @@ def windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]
         if not loaded:
             return
         # The next batch of a table may have more rows of the last record that is loaded.
-        limit = min((int(loaded[name].offsets[-1]) for name in streams), default=None)
+        last_offsets = [int(loaded[name].offsets[-1]) for name in streams]
+        limit = min(last_offsets, default=None)
         window: dict[str, Table] = {}
         for name, rows in list(loaded.items()):
             stop = len(rows.table)
@@ -77,7 +75,8 @@ def _pieces(window: dict[str, Table]) -> Iterator[dict[str, Table]]:
     every_offset = np.concatenate(list(offsets.values()))
     order = np.argsort(every_offset, kind="stable")
     every_offset = every_offset[order]
-    bytes_so_far = np.cumsum(np.concatenate(list(costs.values()))[order])
+    costs_in_order = np.concatenate(list(costs.values()))[order]
+    bytes_so_far = np.cumsum(costs_in_order)
     _, first_rows = np.unique(bytes_so_far // TEXT_BYTES, return_index=True)
     limits = np.unique(every_offset[first_rows[1:]]).tolist()
     starts = dict.fromkeys(window, 0)
@@ -115,7 +114,8 @@ def _load(name: str, streams: dict[str, Iterator[Table]], loaded: dict[str, Load
             return
         if name in loaded:
             rows = loaded[name]
-            batch = joined([rows.table.select(slice(rows.start, None)), batch])
+            rows_left = rows.table.select(slice(rows.start, None))
+            batch = joined([rows_left, batch])
         if len(batch):
             loaded[name] = LoadedRows(batch, batch.array("offset"))
 
@@ -127,7 +127,8 @@ def has_one_record(rows: LoadedRows) -> bool:
 
 def last_offset(window: Mapping[str, Table]) -> int:
     """Return the greatest offset of a window."""
-    return max(int(table.array("offset")[-1]) for table in window.values())
+    last_offsets = [table.array("offset")[-1] for table in window.values()]
+    return int(max(last_offsets))
 
 
 def joined(tables: list[Table]) -> Table:

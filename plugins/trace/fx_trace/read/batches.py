@@ -221,7 +221,9 @@ class _Maker:
         is_waker &= np.isin(args.type, WAKER_TYPES)
         rows = args.parent[is_waker] - self.chunk.first["sched"]
         # From the last argument of a record to the first, which then holds.
-        wakers[rows[::-1]] = args.value[is_waker][::-1].view(np.uint64)
+        # Of several wakers of a row, the first one stays: it is written last.
+        values = args.value[is_waker].view(np.uint64)
+        wakers[rows[::-1]] = values[::-1]
         wakers[sched.kind != SchedulingType.THREAD_WAKEUP] = 0
         return wakers
 

@@ -35,7 +35,7 @@ from fx_trace.read.frames import (
 from fx_trace.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
-from fxframework.kernels.pools import Numbering
+from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Diagnostics
@@ -86,8 +86,8 @@ class Pairs:
     """Pairs of numbers of 64 bits, made one number each."""
 
     def __init__(self) -> None:
-        self.first = Numbering()
-        self.second = Numbering()
+        self.first = PairMap()
+        self.second = PairMap()
 
     def enter(self, first: I64, second: I64) -> I64:
         """Return the numbers of pairs."""
@@ -104,7 +104,8 @@ PAIRED = 1 << 32
 
 def as_one(first: I64, second: I64) -> I64:
     """Return two small numbers as one; -1 if one of them is negative."""
-    return np.where((first < 0) | (second < 0), -1, first * PAIRED + second)
+    is_missing = (first < 0) | (second < 0)
+    return np.where(is_missing, -1, first * PAIRED + second)
 
 
 class BlockTables(Tables):
@@ -160,14 +161,16 @@ class BlockTables(Tables):
 
     def own(self, table: Any, index: int) -> int:
         """Return the code of what the speaker registered; -1 for nothing."""
-        return int(self.registrations[table].find_own(np.array([index]), self.row)[0])
+        (code,) = self.registrations[table].find_own(np.array([index]), self.row)
+        return int(code)
 
     def registered(self, table: Any, index: int) -> int:
         """Return the code of what the speaker or the default provider registered, or -1."""
         code = self.own(table, index)
-        if code < 0:
-            code = int(self.registrations[table].find_lent(np.array([index]), self.row)[0])
-        return code
+        if code >= 0:
+            return code
+        (lent_code,) = self.registrations[table].find_lent(np.array([index]), self.row)
+        return int(lent_code)
 
 
 def koids_of(octets: bytes, *, big: bool) -> tuple[int, int]:
@@ -242,16 +245,17 @@ class Turn(NamedTuple):
 
 def some_of(note: Noted, where: Mask) -> Noted:
     """Return some of the findings by a rule."""
-    columns = ("rows", "offsets", "values", "places", "items")
-    return attrs.evolve(note, **{name: getattr(note, name)[where] for name in columns})
+    names = ("rows", "offsets", "values", "places", "items")
+    columns = {name: getattr(note, name)[where] for name in names}
+    return attrs.evolve(note, **columns)
 
 
 def first_of_records(notes: list[Noted], top: int) -> Noted:
     """Return the first finding of each record, of those by a rule, as that of a field ``top``."""
-    rows, offsets, places, items = (
-        np.concatenate([getattr(note, name) for note in notes])
-        for name in ("rows", "offsets", "places", "items")
-    )
+    rows = np.concatenate([note.rows for note in notes])
+    offsets = np.concatenate([note.offsets for note in notes])
+    places = np.concatenate([note.places for note in notes])
+    items = np.concatenate([note.items for note in notes])
     sizes = [note.rows.size for note in notes]
     tops = np.repeat([note.top for note in notes], sizes)
     steps = np.repeat([note.step for note in notes], sizes)
@@ -293,7 +297,8 @@ class TraceBlocks(BlockReader):
         self.turn_index = np.zeros(1, np.int64)
         self.details: Details = self.walk.details
         if file.begins_wrong and self.reports_begin:
-            self.add_findings(np.array([[rules.NO_MAGIC, 0, 0, self.details.number_of(None)]]))
+            no_detail = self.details.number_of(None)
+            self.add_findings(np.array([[rules.NO_MAGIC, 0, 0, no_detail]]))
 
     def begin(self, limits: Limits) -> tuple[Any, Any]:
         """Return what finds records, and what reads one of them as an object."""
@@ -367,22 +372,27 @@ class TraceBlocks(BlockReader):
             note.values = np.full(count, self.details.number_of(None))
         elif note.number in OF_TEXTS:
             begins, ends = note.values, note.places  # read as far as the text
-            view = self.file.view
-            note.values = self.details_of(
-                note.number, count, lambda row: view[begins[row] : ends[row]].tobytes()
-            )
+
+            def text(row: int) -> bytes:
+                return self.file.view[begins[row] : ends[row]].tobytes()
+
+            note.values = self.details_of(note.number, count, text)
         elif note.number == int(rules.UNKNOWN_KIND):
-            note.values = self.details_of(
-                note.number, count, lambda row: self.kind_at(int(note.offsets[row]))
-            )
+
+            def kind(row: int) -> str:
+                return self.kind_at(int(note.offsets[row]))
+
+            note.values = self.details_of(note.number, count, kind)
         else:
-            values = note.values
-            large = np.flatnonzero((values < 0) | (values >= AS_IT_IS))
-            if large.size:
-                note.values = values.copy()
-                note.values[large] = self.details_of(
-                    note.number, large.size, lambda row: int(values[large[row]]) & U64_MAX
-                )
+            is_large = (note.values < 0) | (note.values >= AS_IT_IS)
+            large_values = note.values[is_large]
+
+            def value(row: int) -> int:
+                return int(large_values[row]) & U64_MAX
+
+            if large_values.size:
+                note.values = note.values.copy()
+                note.values[is_large] = self.details_of(note.number, large_values.size, value)
         return note
 
     def kind_at(self, place: int) -> str:
@@ -408,10 +418,12 @@ class TraceBlocks(BlockReader):
         sizes = run.sizes[rows]
 
         def detail(row: int) -> str:
-            needed_words = (int(needed[row]) - int(places[row]) + WORD - 1) // WORD
+            needed_bytes = int(needed[row]) - int(places[row])
+            needed_words = (needed_bytes + WORD - 1) // WORD
             return rules.overrun_detail(needed_words, int(sizes[row]) // WORD)
 
-        run.note_rows(self.short_rule, rows, self.details_of(self.short_rule, rows.size, detail))
+        values = self.details_of(self.short_rule, rows.size, detail)
+        run.note_rows(self.short_rule, rows, values)
 
     def report_stretches(self, run: Run, entry: int, rows: I64) -> None:
         """Report damage and zero words; objects say what is found in special stretches."""
@@ -423,10 +435,12 @@ class TraceBlocks(BlockReader):
 
     def take_notes(self, many: Many) -> list[Any]:
         """Return and drop the findings about the records of a class."""
-        notes = many.reading.notes
-        taken = [note for note in notes if note.own is many.own]
-        notes[:] = [note for note in notes if note.own is not many.own]
-        return taken
+        own_notes: list[Noted] = []
+        other_notes: list[Noted] = []
+        for note in many.reading.notes:
+            (own_notes if note.own is many.own else other_notes).append(note)
+        many.reading.notes[:] = other_notes
+        return own_notes
 
     def begin_walk(self) -> None:
         """Let objects be read from where the reader is, between runs."""
@@ -461,12 +475,12 @@ class TraceBlocks(BlockReader):
         # Between two statements all sections of a provider begin the same turn, and the first of
         # them may say something new.
         between = np.searchsorted(statement_rows, rows)
-        numbers = Numbering().enter(between * (1 << PROVIDER_ID.nbits) + ids)
-        is_first = np.diff(np.maximum.accumulate(numbers), prepend=-1) > 0
-        firsts = [
-            (row, r.ProviderSection, {"id": number})
-            for row, number in zip(rows[is_first].tolist(), ids[is_first].tolist(), strict=True)
-        ]
+        numbers = PairMap().enter(between * (1 << PROVIDER_ID.nbits) + ids)
+        # Numbers are given in order: a first section has one greater than all before it.
+        greatest_so_far = np.maximum.accumulate(numbers)
+        is_first = np.diff(greatest_so_far, prepend=-1) > 0
+        first_sections = zip(rows[is_first].tolist(), ids[is_first].tolist(), strict=True)
+        firsts = [(row, r.ProviderSection, {"id": id}) for row, id in first_sections]
         sections_before = np.searchsorted(rows, statement_rows).tolist()
         section_turns: list[int] = []
         statement_turns: list[int] = []
@@ -483,12 +497,12 @@ class TraceBlocks(BlockReader):
             self.turns.append(Turn.of(tables))
         if rows.size and between[-1] == len(statements):
             tables.current = tables.providers[int(ids[-1])]
+        turns_of_sections = np.array(section_turns, np.int64)[numbers]
         turn_rows = np.concatenate([[0], rows, statement_rows])
-        turn_index = np.concatenate(
-            [[0], np.array(section_turns, np.int64)[numbers], statement_turns]
-        )
+        turn_index = np.concatenate([[0], turns_of_sections, statement_turns])
         order = np.argsort(turn_rows, kind="stable")
-        self.turn_rows, self.turn_index = turn_rows[order], turn_index[order].astype(np.int64)
+        self.turn_rows = turn_rows[order]
+        self.turn_index = turn_index[order].astype(np.int64)
         self.report_said(run, found)
         self.scope_registrations(run)
 
@@ -497,62 +511,71 @@ class TraceBlocks(BlockReader):
         scopes = self.by_row(run, [turn.scope for turn in self.turns])
         lenders = self.by_row(run, [turn.lender for turn in self.turns])
         for registrations in self.registrations.values():
-            registrations.scopes, registrations.lenders = scopes, lenders
+            registrations.scopes = scopes
+            registrations.lenders = lenders
 
     def follow_rates(self, run: Run) -> bool:
         """Follow rates of the speaker; return whether the run says nothing else of providers."""
-        said = [
-            (plan.cls, many) for plan, many in run.read_classes
-            if plan.cls in SPEAKING and many.own.ordinals[many.own.sound].size
-        ]  # fmt: skip
-        if len(said) != 1 or said[0][0] is not r.Initialization:
+        speaking = []
+        for plan, many in run.read_classes:
+            if plan.cls in SPEAKING and many.own.ordinals[many.own.sound].size:
+                speaking.append((plan.cls, many))
+        if [cls for cls, _ in speaking] != [r.Initialization]:
             return False
-        many = said[0][1]
+        _, many = speaking[0]
         fields = fields_of(r.Initialization)
         assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
         sound = np.flatnonzero(many.own.sound)
         rows = many.own.ordinals[sound]
         rates = many.full(many.known[fields["ticks_per_second"]])[sound]
         has_base = many.known[fields["base_tick"], THERE][sound]
-        bases, walls = (
-            many.full(many.known[fields[name]])[sound] for name in ("base_tick", "base_wall_ns")
-        )
+        bases = many.full(many.known[fields["base_tick"]])[sound]
+        walls = many.full(many.known[fields["base_wall_ns"]])[sound]
         provider = self.speakers.current
-        known = wrapped(provider.ticks_per_second or 0)
         is_rate = rates != 0
         # The rate before each one; 0 where there is none.
-        before = np.append(known, rates[is_rate])[np.cumsum(is_rate) - is_rate]
-        changes = np.flatnonzero(is_rate & (before != 0) & (before != rates))
-        nothing = np.full(rows.size, self.details.number_of(None))
-        run.note_rows(int(rules.BASE_TIME), rows[has_base], nothing[has_base], top=SAID)
-        run.note_rows(int(rules.RATE_ZERO), rows[~is_rate], nothing[~is_rate], top=SAID)
-        changed = rates[changes].view(np.uint64)
-        details = self.details_of(rules.RATE_CHANGES, changes.size, lambda row: int(changed[row]))
-        run.note_rows(int(rules.RATE_CHANGES), rows[changes], details, top=SAID)
-        self.take_rates(
-            rows[is_rate], *(column[is_rate] for column in (rates, has_base, bases, walls))
-        )
+        rate_at_begin = wrapped(provider.ticks_per_second or 0)
+        rates_in_order = np.append(rate_at_begin, rates[is_rate])
+        rate_before = rates_in_order[np.cumsum(is_rate) - is_rate]
+        is_change = is_rate & (rate_before != 0) & (rate_before != rates)
+        no_details = np.full(rows.size, self.details.number_of(None))
+        run.note_rows(int(rules.BASE_TIME), rows[has_base], no_details[has_base], top=SAID)
+        run.note_rows(int(rules.RATE_ZERO), rows[~is_rate], no_details[~is_rate], top=SAID)
+        new_rates = rates[is_change].view(np.uint64)
+
+        def new_rate(row: int) -> int:
+            return int(new_rates[row])
+
+        details = self.details_of(rules.RATE_CHANGES, new_rates.size, new_rate)
+        run.note_rows(int(rules.RATE_CHANGES), rows[is_change], details, top=SAID)
+        columns = [column[is_rate] for column in (rows, rates, has_base, bases, walls)]
+        self.take_rates(*columns)
         if is_rate.any():
-            provider.rate_at = int(run.places[rows[is_rate][-1]])
+            last_row = rows[is_rate][-1]
+            provider.rate_at = int(run.places[last_row])
         return True
 
     def take_rates(self, rows: I64, rates: I64, has_base: Mask, bases: I64, walls: I64) -> None:
         """Let the speaker have rates from some rows on, each of which is one, in order."""
         tables = self.speakers
         said = np.stack([rates, has_base, bases, walls])
-        begins = np.flatnonzero(np.append(True, (said[:, 1:] != said[:, :-1]).any(0))[: rows.size])
+        is_other = (said[:, 1:] != said[:, :-1]).any(0)
+        begins = np.flatnonzero(np.append(True, is_other)[: rows.size])
         # A rate right before another one is nobody's.
-        begins = begins[np.append(np.diff(rows[begins]) > 1, True)[: begins.size]]
-        _, first, index = np.unique(said[:, begins], axis=1, return_index=True, return_inverse=True)
+        holds_for_a_row = np.append(np.diff(rows[begins]) > 1, True)[: begins.size]
+        begins = begins[holds_for_a_row]
+        clocks, index = np.unique(said[:, begins], axis=1, return_inverse=True)
         turn = self.turns[0]._replace(lent_rate_at=-1, lacks_rate=False)
-        for rate, is_based, base, wall in said[:, begins[first]].T.tolist():
-            clock = Clock(rate & U64_MAX, base & U64_MAX, wall & U64_MAX if is_based else None)
+        for rate, is_based, base, wall in clocks.T.tolist():
+            base_wall = wall & U64_MAX if is_based else None
+            clock = Clock(rate & U64_MAX, base & U64_MAX, base_wall)
             self.turns.append(turn._replace(clock=clock))
         self.turn_rows = np.append(0, rows[begins])
         self.turn_index = np.append(0, 1 + index.reshape(-1))
         if rows.size:
-            tables.current.clock = clock = self.turns[int(self.turn_index[-1])].clock
-            tables.current.ticks_per_second = clock.ticks_per_second
+            last_turn = self.turns[int(self.turn_index[-1])]
+            tables.current.clock = last_turn.clock
+            tables.current.ticks_per_second = last_turn.clock.ticks_per_second
         timed = np.flatnonzero(has_base & (walls != -1))
         if timed.size and tables.base_wall_ns in (None, U64_MAX):
             tables.base_wall_ns = int(walls[timed[0]]) & U64_MAX
@@ -561,8 +584,9 @@ class TraceBlocks(BlockReader):
         """Return rows and providers of the sections of a run."""
         for plan, many in run.read_classes:
             if plan.cls is r.ProviderSection:
-                assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
-                return many.own.ordinals[many.own.sound], many.known[PROVIDER_ID][many.own.sound]
+                sound = many.own.sound
+                assert sound is not None  # noqa: S101 (set by ``Run.finish``)
+                return many.own.ordinals[sound], many.known[PROVIDER_ID][sound]
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     def by_row(self, run: Run, values: Any) -> Any:
@@ -596,32 +620,28 @@ class TraceBlocks(BlockReader):
                 continue
             assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
             rows = np.flatnonzero(many.own.sound)
-            columns = {
-                field.name: self.values_of(many, field, rows)
-                for field in plan.cls.layout.public
-                if isinstance(field, Number)
-            }
-            rows_of_values = zip(*columns.values(), strict=True)
-            fields = [dict(zip(columns, each, strict=True)) for each in rows_of_values]
+            columns: dict[str, list[Any]] = {"offset": many.start[rows].tolist()}
+            for field in plan.cls.layout.public:
+                if isinstance(field, Number):
+                    columns[field.name] = self.values_of(many, field, rows)
             if plan.cls is r.ProviderInfo:
-                for values, text in zip(fields, self.names_of(many, rows), strict=True):
-                    values["name"] = text
+                columns["name"] = self.names_of(many, rows)
             ordinals = many.own.ordinals[rows].tolist()
-            said += [
-                (row, plan.cls, {**each, "offset": place})
-                for row, place, each in zip(
-                    ordinals, many.start[rows].tolist(), fields, strict=True
-                )
-            ]
-        return sorted(said, key=lambda each: each[0])
+            for ordinal, values in zip(ordinals, zip(*columns.values(), strict=True), strict=True):
+                fields = dict(zip(columns, values, strict=True))
+                said.append((ordinal, plan.cls, fields))
+        return sorted(said, key=operator.itemgetter(0))
 
     def names_of(self, many: Many, rows: I64) -> list[str]:
         """Return the names of providers."""
         name = fields_of(r.ProviderInfo)["name"]
-        starts, lengths = (many.known[name, key][rows].tolist() for key in (START, LENGTH))
-        pairs = zip(starts, lengths, strict=True)
-        octets = [self.file.view[start : start + length].tobytes() for start, length in pairs]
-        return [name.decode(errors="surrogateescape") for name in octets]
+        starts = many.known[name, START][rows].tolist()
+        lengths = many.known[name, LENGTH][rows].tolist()
+        names = []
+        for start, length in zip(starts, lengths, strict=True):
+            octets = self.file.view[start : start + length].tobytes()
+            names.append(octets.decode(errors="surrogateescape"))
+        return names
 
     def values_of(self, many: Many, field: Number, rows: I64) -> list[int | None]:
         """Return the values of a number; None where it is not there."""
@@ -636,10 +656,10 @@ class TraceBlocks(BlockReader):
         """Report findings: which of its record each is, rule, row, and value."""
         if not found:
             return
-        turn, rule, row, value = np.array(found, np.int64).T
-        for key in sorted({(each[0], each[1]) for each in found}):
-            some = np.flatnonzero((turn == key[0]) & (rule == key[1]))
-            run.note_rows(key[1], row[some], value[some], top=SAID)
+        turns, rules_said, rows, values = np.array(found, np.int64).T
+        for turn, rule in sorted({(turn, rule) for turn, rule, _, _ in found}):
+            is_alike = (turns == turn) & (rules_said == rule)
+            run.note_rows(rule, rows[is_alike], values[is_alike], top=SAID)
 
     # --- References
 

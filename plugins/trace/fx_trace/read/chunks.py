@@ -110,7 +110,8 @@ class WholeRows:
 
     def add(self, chunk: Chunk) -> None:
         """Add the rows of a chunk."""
-        self.clocks.append(chunk.clocks + np.array([self.counts["events"], 0]))
+        event_shift = np.array([self.counts["events"], 0])
+        self.clocks.append(chunk.clocks + event_shift)
         self.outside.append(chunk.outside)
         rows_before = dict(self.counts)
         for table in COLUMNS:
@@ -155,7 +156,9 @@ class WholeRows:
     def room(self, rows: int) -> int:
         """Return for how many rows there should be room, if the rest of the file is like this."""
         share = self.nbytes / max(self.position, BLOCK_BYTES)
-        return max(rows, int(min(1.05 * rows * share, self.nbytes // WORD)))
+        expected_rows = 1.05 * rows * share
+        most_rows = self.nbytes // WORD  # a row is of a word at least
+        return max(rows, int(min(expected_rows, most_rows)))
 
     def column(self, table: str, name: str) -> NDArray[Any]:
         """Return a column as it is so far."""

@@ -66,7 +66,8 @@ class RecordReader:
             needed_words = (problem.needed - begin + WORD - 1) // WORD
             detail = rules.overrun_detail(needed_words, (end - begin) // WORD)
             rule = rules.CONTENTS_OVERRUN
-            return Damaged.at(begin, view[begin:end], rule.code), [Found(rule, begin, detail)]
+            damage = Damaged.at(begin, view[begin:end], rule.code)
+            return damage, [Found(rule, begin, detail)]
         values["refs"] = cursor.refs or None
         record: TraceRecord = cls.layout.made(values, begin, end - begin)
         findings = cursor.found()
@@ -75,7 +76,8 @@ class RecordReader:
         elif record.opaque:
             findings = [Found(rules.UNKNOWN_KIND, begin)]
         elif cursor.at < end and not record.open_ended:
-            findings.append(Found(rules.WORDS_LEFT_OVER, begin, (end - cursor.at) // WORD))
+            words_left = (end - cursor.at) // WORD
+            findings.append(Found(rules.WORDS_LEFT_OVER, begin, words_left))
         # Where fields may not say all bytes, the record is written, to see whether they do.
         if cursor.differs or cursor.at < end or record.opaque or not cls.layout.is_exact:
             data = view[begin:end].tobytes()
@@ -133,7 +135,8 @@ class Records:
         if fault == rules.UNKNOWN_RECORD:
             return self.sound(begin, end)
         if fault == rules.ZERO_WORDS:
-            return Padding.at(begin, end - begin), [Found(rules.ZERO_WORDS, begin, value)]
+            finding = Found(rules.ZERO_WORDS, begin, value)
+            return Padding.at(begin, end - begin), [finding]
         rule = rules.RULES.numbered(fault)
         damage = Damaged.at(begin, self.file.view[begin:end], rule.code)
         return damage, [Found(rule, begin, value)]

@@ -102,7 +102,8 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
         BufferHeader.unpack(view_of(source.data), 0, place.end, State(), views)
         return views
     if place.kind == RECORDS:
-        file = TraceFile(source, limits=Limits(), stretches=[(place.start, place.end, True)])
+        stretch = (place.start, place.end, True)
+        file = TraceFile(source, limits=Limits(), stretches=[stretch])
         return list(explainer.views(stretch_at(file, offset)))
     rule = place.rule
     if place.kind == PADDING:

@@ -187,10 +187,8 @@ class TracePass(FirstPass[Chunk]):
             for first in range(0, order.size, BLOCK):
                 index = order[first : first + BLOCK]
                 # What all events need is gathered here, while earlier ones are matched.
-                known = {
-                    name: gathered(columns[name], index)
-                    for name in ("kind", "thread", "finish", "row")
-                }
+                names = ("kind", "thread", "finish", "row")
+                known = {name: gathered(columns[name], index) for name in names}
                 known["time"] = times[first : first + BLOCK]
                 events = Events(columns, index, known)
                 behind.do(self._match.take, events, self.spans, pids)
@@ -199,7 +197,8 @@ class TracePass(FirstPass[Chunk]):
         """Take the times of a chunk into the range."""
         for rows in (chunk.events, chunk.sched, chunk.logs, chunk.profiler):
             if rows.time.size:
-                self._include(int(rows.time.min()), int(rows.time.max()))
+                earliest = int(rows.time.min())
+                self._include(earliest, int(rows.time.max()))
         is_complete = chunk.events.kind == EventType.DURATION_COMPLETE
         if is_complete.any():
             # Their ends are not events of their own.
@@ -216,7 +215,8 @@ class TracePass(FirstPass[Chunk]):
     @property
     def outside_offsets(self) -> I64:
         """Offsets of the records with times that do not fit 63 bits, ascending."""
-        return np.sort(np.concatenate([np.zeros(0, np.int64), *self._outside]))
+        no_offsets = np.zeros(0, np.int64)
+        return np.sort(np.concatenate([no_offsets, *self._outside]))
 
     @property
     def range(self) -> tuple[int | None, int | None]:

@@ -372,8 +372,10 @@ class TraceFrames(ListedFrames):
             (rules.SIZE_ZERO, words_said == 0, words_said),
         )
         is_reason = [condition for _, condition, _ in reasons]
-        fault = np.select(is_reason, [int(rule) for rule, _, _ in reasons], int(rules.TOO_SHORT))
-        value = np.select(is_reason, [shown for _, _, shown in reasons], words_said)
+        numbers = [int(rule) for rule, _, _ in reasons]
+        fault = np.select(is_reason, numbers, int(rules.TOO_SHORT))
+        shown_values = [shown for _, _, shown in reasons]
+        value = np.select(is_reason, shown_values, words_said)
         return fault, value
 
     def entries_of(self, begin: I64, fault: I64) -> NDArray[np.int32]:

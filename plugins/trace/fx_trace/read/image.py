@@ -78,8 +78,10 @@ class ReadingOrder:
     def __init__(self, image: Image, source: Source) -> None:
         self.image = image
         self.stretches = image.stretches
-        self.offsets = np.array([stretch.start for stretch in self.stretches], np.int64)
-        sizes = np.array([stretch.end - stretch.start for stretch in self.stretches], np.int64)
+        starts = [stretch.start for stretch in self.stretches]
+        ends = [stretch.end for stretch in self.stretches]
+        self.offsets = np.array(starts, np.int64)
+        sizes = np.array(ends, np.int64) - self.offsets
         ends_of_words = np.cumsum(-(-sizes // WORD) * WORD)
         self.places = np.append(0, ends_of_words)[: sizes.size]
         self.ends = self.places + sizes
@@ -104,7 +106,8 @@ class ReadingOrder:
     def offset_of(self, places: I64) -> I64:
         """Return the offsets of some places."""
         stretch = self.number_at(places)
-        offsets: I64 = places - self.places[stretch] + self.offsets[stretch]
+        bytes_into_stretch = places - self.places[stretch]
+        offsets: I64 = self.offsets[stretch] + bytes_into_stretch
         return offsets
 
     def counted_as(self, place: int) -> int:
@@ -161,7 +164,8 @@ class BufferCapture(TraceCapture):
 
     def read_order(self, offsets: I64) -> I64:
         """For offsets in the image, numbers that are in the order of reading, same shape."""
-        starts = np.array([stretch.start for stretch in self.image.stretches], np.int64)
+        stretch_starts = [stretch.start for stretch in self.image.stretches]
+        starts = np.array(stretch_starts, np.int64)
         by_offset = np.argsort(starts)
         stretch = by_offset[np.searchsorted(starts[by_offset], offsets, side="right") - 1]
         # The number of the stretch counts before the offset.

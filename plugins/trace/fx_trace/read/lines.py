@@ -63,7 +63,8 @@ class TraceLines(TraceBlocks, LineReader):
         """Make the line of the record that the walk has read."""
         place = self.walk.place
         line = record.to_json()
-        line["offset"] = int(self.file.offset_of(np.array([place]))[0])
+        (offset,) = self.file.offset_of(np.array([place]))
+        line["offset"] = int(offset)
         self.keep(place, line)
 
     def put_stretches(self, run: Run, entry: int, rows: I64) -> None:

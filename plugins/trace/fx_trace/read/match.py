@@ -22,7 +22,7 @@ from fxframework.io import arena
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.nesting import ANY_NAME, BEGIN, END, OTHER, SPAN, Nesting
-from fxframework.kernels.pools import Numbering
+from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings, FoundAt
@@ -203,7 +203,7 @@ class Ids:
     """The ids of flows or of asynchronous events, and which kinds of events there are of each."""
 
     def __init__(self) -> None:
-        self._numbers = Numbering()
+        self._numbers = PairMap()
         self._offsets = Spill(np.int64, in_memory=True)
         """Of the first event of each id."""
         self._is_begun = Spill(np.bool_, in_memory=True)
@@ -260,7 +260,7 @@ class Match:
         self._of_operations = Nesting(0, any_name=True)
         self._operations = Pairs()
         self._operation_ids = Pairs()
-        self._operation_numbers = Numbering()
+        self._operation_numbers = PairMap()
         self._last_operation = wire.INVALID_END
         """The time of the last event that began or ended an asynchronous slice."""
 
@@ -274,7 +274,8 @@ class Match:
         counts = np.bincount(kind, minlength=KINDS)
         if counts[E.ASYNC_BEGIN : E.FLOW_END + 1].any():
             self._add_ids(events)
-        self.unclosed += int(counts[E.DURATION_BEGIN] + counts[E.ASYNC_BEGIN])
+        begin_count = counts[E.DURATION_BEGIN] + counts[E.ASYNC_BEGIN]
+        self.unclosed += int(begin_count)
         findings: list[FoundAt] = []
         steps_back: list[int] = []
         for has_kind, take_kinds in (
@@ -424,7 +425,8 @@ class Match:
         for what, (codes, begin_codes) in zip((wire.OF_CATEGORIES, 0), pairs, strict=True):
             is_other = (codes != begin_codes) & (codes != NO_NAME)
             if self.unnamed.size:
-                is_known = ~np.isin(codes, self.unnamed) & ~np.isin(begin_codes, self.unnamed)
+                is_unnamed = np.isin(codes, self.unnamed) | np.isin(begin_codes, self.unnamed)
+                is_known = ~is_unnamed
             reported = np.flatnonzero(is_other & is_known)
             values[reported] = what + codes[reported] * wire.END_CODE + begin_codes[reported]
         is_reported = values >= 0
@@ -464,7 +466,8 @@ def longest_first(order: I64, times: I64, columns: Mapping[str, NDArray[Any]]) -
     group *= PAIRED
     group += gathered(columns["thread"], events)
     ends = gathered(columns["finish"], events)
-    is_longer = (group[1:] == group[:-1]) & (ends[1:] > ends[:-1])
+    is_same_group = group[1:] == group[:-1]
+    is_longer = is_same_group & (ends[1:] > ends[:-1])
     if not is_longer.any() and bool((group[1:] >= group[:-1]).all()):
         return
     # Of a greater end the complement is less, however great it is.

@@ -87,8 +87,10 @@ def kind_of(cls: Any) -> int:
     if cls is r.UnknownLarge:
         return 16 * RecordType.LARGE + OF_LARGE
     if cls.undefined_kinds:
-        return 16 * int(cls.layout.family.members[0].layout.kind[0])
-    return 16 * int(kind[0]) + (int(kind[-1]) if len(kind) > 1 else 0)
+        defined_class = cls.layout.family.members[0]
+        return 16 * int(defined_class.layout.kind[0])
+    record_type, *subtypes = map(int, kind)
+    return 16 * record_type + (subtypes[-1] if subtypes else 0)
 
 
 KIND_OF = {cls: kind_of(cls) for cls in trace_format().classes}
@@ -462,8 +464,10 @@ class RowReader(TraceBlocks):
     def take_chunk(self, first: dict[str, int], end: int) -> Chunk:
         """Return the rows of the block, and forget them."""
         filled = {name: filled_of(COLUMNS[name], parts) for name, parts in self.parts.items()}
-        clocks = np.concatenate([np.zeros((0, 2), np.int64), *self.clock_parts])
-        outside = np.concatenate([np.zeros(0, np.int64), *self.outside])
+        no_clocks = np.zeros((0, 2), np.int64)
+        clocks = np.concatenate([no_clocks, *self.clock_parts])
+        no_offsets = np.zeros(0, np.int64)
+        outside = np.concatenate([no_offsets, *self.outside])
         chunk = Chunk(
             **filled, first=first, after=dict(self.rows), clocks=clocks, outside=outside,
             unnamed=self.unnamed, pids=self.threads.pids, end=end,
@@ -546,10 +550,9 @@ class RowReader(TraceBlocks):
             ordinals = np.concatenate([group_ordinals for group_ordinals, _ in groups])
             order = np.argsort(ordinals, kind="stable")
             ordinals = ordinals[order]
-            names = list(cells)
-            cells = {
-                name: np.concatenate([group[name] for _, group in groups])[order] for name in names
-            }
+            for name in list(cells):
+                column = np.concatenate([group[name] for _, group in groups])
+                cells[name] = column[order]
         present = np.flatnonzero(np.bincount(cells["type"]))
         self.types_seen |= sum(1 << kind for kind in present.tolist())
         self.has_end_args |= bool((cells["parent"] <= wire.PARENT_END).any())
@@ -575,9 +578,8 @@ class RowReader(TraceBlocks):
         events_of_run = self.parts["events"][-1]["offset"].size
         first_event = self.rows_in_block("events") - events_of_run
         first_arg = self.rows_in_block("args")
-        self.parts["counters"].append(
-            {"event": first_event + cells["row"][args], "arg": first_arg + args}
-        )
+        events = first_event + cells["row"][args]
+        self.parts["counters"].append({"event": events, "arg": first_arg + args})
         self.rows["counters"] += args.size
 
     def put_priorities(self, cells: Cells, sched: Cells) -> None:
@@ -643,10 +645,9 @@ class RowReader(TraceBlocks):
             owners[pointers] = self.threads.pids[threads] ^ wire.SIGN
         keys = self.object_keys.find(owners, cells["value"][args])
         names = self.objects_by_key.find(keys, ordinals[args])
-        known = np.flatnonzero(names >= 0)
-        self.parts["annotations"].append(
-            {"arg": self.rows_in_block("args") + args[known], "name": names[known]}
-        )
+        is_named = names >= 0
+        named_args = self.rows_in_block("args") + args[is_named]
+        self.parts["annotations"].append({"arg": named_args, "name": names[is_named]})
 
     # --- Threads --------------------------------------------------------------------------------
 
@@ -690,33 +691,37 @@ class RowReader(TraceBlocks):
             return []
         _, first_places = np.unique(numbers[places], return_index=True)
         places = places[np.sort(first_places)]
+        starts_by_row = np.broadcast_to(starts, numbers.size)
+        indexes_by_row = np.broadcast_to(indexes, numbers.size)
         use = FirstUses(
-            own.ordinals[rows[places]],
-            np.full(places.size, turn),
-            numbers[places],
-            np.broadcast_to(starts, numbers.size)[places],
-            np.broadcast_to(indexes, numbers.size)[places],
+            ordinals=own.ordinals[rows[places]],
+            turns=np.full(places.size, turn),
+            numbers=numbers[places],
+            starts=starts_by_row[places],
+            indexes=indexes_by_row[places],
         )
         return [use]
 
     def add_threads(self, run: Run, uses_by_class: list[FirstUses]) -> None:
         """Add threads in the order in which records mention them."""
-        uses = FirstUses(*map(np.concatenate, zip(*uses_by_class, strict=True)))
+        columns = zip(*uses_by_class, strict=True)
+        uses = FirstUses(*map(np.concatenate, columns))
         order = np.lexsort((uses.turns, uses.ordinals))
         # Several classes may have a use of the same thread that is their first.
         _, first_places = np.unique(uses.numbers[order], return_index=True)
         order = order[np.sort(first_places)]
         numbers = uses.numbers[order]
-        ordinals, starts, indexes = (
-            column[order] for column in (uses.ordinals, uses.starts, uses.indexes)
-        )
+        ordinals = uses.ordinals[order]
+        starts = uses.starts[order]
+        indexes = uses.indexes[order]
         is_gone = numbers >= GONE
         places = np.where(is_gone, 0, starts)
         koids = np.zeros((2, numbers.size), np.int64)
         for word in range(2) if not is_gone.all() else ():
-            number_at = run.reading.numbers.integers
+            word_places = places + WORD * word
             big = bool(self.file.big_endian)
-            koids[word] = np.where(is_gone, 0, number_at(places + WORD * word, WORD, big=big))
+            words = run.reading.numbers.integers(word_places, WORD, big=big)
+            koids[word] = np.where(is_gone, 0, words)
         offsets = self.file.offset_of(run.places[ordinals])
         self.threads.add(numbers, koids, offsets, np.where(is_gone, indexes + 1, 0))
 

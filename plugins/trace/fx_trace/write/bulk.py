@@ -105,14 +105,16 @@ class Bulk:
             table_items.thread = self._tables.listed(table_items.thread)
             item_count += table_items.time.size
         dtypes = {"kind": np.uint8, "time": np.int64, "word": np.int64}
-        return Items(*(self._column(name, dtypes.get(name, np.int32)) for name in Items._fields))
+        columns = [self._column(name, dtypes.get(name, np.int32)) for name in Items._fields]
+        return Items(*columns)
 
     def _column(self, name: str, dtype: Any) -> NDArray[Any]:
         """Return a column of the items of all tables."""
         columns = [getattr(table_items, name) for table_items in self._table_items]
         if len(columns) == 1:
             return columns[0]  # type: ignore[no-any-return]
-        return np.concatenate([np.zeros(0, dtype), *columns]).astype(dtype, copy=False)
+        column = np.concatenate([np.zeros(0, dtype), *columns])
+        return column.astype(dtype, copy=False)
 
     def _in_order(self) -> I64 | None:
         """Return the items by time, and -1 - item for the end of one; None if they are in order.
@@ -143,7 +145,8 @@ class Bulk:
             for table_items, table_events in zip(self._table_items, events, strict=True):
                 depths.append(np.broadcast_to(table_items.depth, table_events.size))
                 places.append(np.broadcast_to(table_items.places, table_events.size))
-            return order[np.lexsort((np.concatenate(depths), np.concatenate(places), times))]
+            keys = (np.concatenate(depths), np.concatenate(places), times)
+            return order[np.lexsort(keys)]
         by_time = stable_order(times)
         return order if by_time is None else order[by_time]
 
@@ -159,11 +162,9 @@ class Bulk:
     def _all_arguments(self) -> ArgumentItems:
         """Return the arguments of all items, in order of the items."""
         # A record holds 15: the fields of a log come before its keys.
-        columns = [
-            extra.columns(table_items.first)
-            for table_items in self._table_items
-            for extra in table_items.extra
-        ]
+        columns = []
+        for table_items in self._table_items:
+            columns += [extra.columns(table_items.first) for extra in table_items.extra]
         if self._tables.has_rows("args"):
             columns += self._rows_of_args(self._tables.tables["args"])
         for table_items in self._table_items:
@@ -178,7 +179,8 @@ class Bulk:
             empty = ArgumentItems(
                 nothing, nothing, np.zeros(0, np.uint8), nothing, nothing, nothing
             )
-            joined = ArgumentItems(*map(np.concatenate, zip(empty, *columns, strict=True)))
+            all_columns = zip(empty, *columns, strict=True)
+            joined = ArgumentItems(*map(np.concatenate, all_columns))
         order = stable_order(joined.item)
         if order is not None:
             joined = ArgumentItems._make(column[order] for column in joined)
@@ -259,7 +261,8 @@ class Bulk:
             (b"weight", WAKEUP, "next_priority"),
         ):
             weights = table.array(column).astype(np.int64)
-            rows = np.flatnonzero(is_bare & (table_items.kind == kind) & (weights != -1))
+            is_weighted = (table_items.kind == kind) & (weights != -1)
+            rows = np.flatnonzero(is_bare & is_weighted)
             if rows.size:
                 code = self._pool.intern(name)
                 extra = ExtraArgument(rows, code, ArgType.INT32, whole=weights[rows])
@@ -290,7 +293,8 @@ class Bulk:
         references[registered] = np.arange(1, registered.size + 1)
         self._registered_strings = registered - 1
         is_cut = inline_lengths < lengths
-        is_cut[self._registered_strings] = (self._registered_lengths < lengths)[registered - 1]
+        has_shorter_entry = self._registered_lengths < lengths
+        is_cut[self._registered_strings] = has_shorter_entry[registered - 1]
         self._tables.drop("ends of long strings", string_uses[1:][is_cut].sum())
         indexes = np.zeros(thread_uses.size, np.int64)
         self._registered_threads = used_most(thread_uses, wire.MAX_THREAD_INDEX)
@@ -329,7 +333,8 @@ class Bulk:
             count_uses(strings, arguments.name[rows])
             texts = arguments.text[rows]
             check_codes(texts, strings.size)
-            count_uses(strings, texts[arguments.type[rows] == ArgType.STRING])
+            is_string = arguments.type[rows] == ArgType.STRING
+            count_uses(strings, texts[is_string])
         strings[:2] = 0
         threads[0] = 0
         return strings, threads
@@ -428,7 +433,8 @@ class Bulk:
             self._tables.drop("ends of long names", int(short_name != (name or "")))
             blob_type = kind if 1 <= kind <= 255 else wire.BlobType.DATA
             for begin in range(start, start + (size or 1), step):
-                payload = self._source[begin : min(begin + step, start + size)].tobytes()
+                end = min(begin + step, start + size)
+                payload = self._source[begin:end].tobytes()
                 yield Blob(name=short_name, blob_type=blob_type, payload=payload).pack()
 
 
@@ -436,7 +442,8 @@ def used_most(uses: I64, limit: int) -> I64:
     """Return the numbers of those in use, in order; if there are too many, of those used most."""
     used = np.flatnonzero(uses)
     if used.size > limit:
-        used = np.sort(used[np.argsort(-uses[used], kind="stable")[:limit]])
+        most_used_first = np.argsort(-uses[used], kind="stable")
+        used = np.sort(used[most_used_first[:limit]])
     return used
 
 

@@ -210,7 +210,8 @@ class PartWriter:
         tasks = self.selected.passed.tasks
         for thread in self.homeless.tolist():
             # Nothing behind it uses the index.
-            record = ThreadRecord(index=1, pid=int(tasks.pids[thread]), tid=int(tasks.tids[thread]))
+            pid = int(tasks.pids[thread])
+            record = ThreadRecord(index=1, pid=pid, tid=int(tasks.tids[thread]))
             sink.write(record.pack(big_endian=self.capture.big_endian))
         return self._left_out(TYPE.of(records.header))
 
@@ -285,15 +286,15 @@ class PartWriter:
         """
         if not self.selected.moved:
             return slice(None)
-        moved = MovedSlices(*map(np.concatenate, zip(*self.selected.moved, strict=True)))
+        columns = zip(*self.selected.moved, strict=True)
+        moved = MovedSlices(*map(np.concatenate, columns))
         if not moved.word.size:
             return slice(None)  # only asynchronous slices begin earlier
         # Behind what is lent to a record, there is the record.
         rows = np.searchsorted(records.place, moved.word, "right") - 1
         section: I64 = np.cumsum(begins_provider(records.header), dtype=np.int64)
-        _, group = np.unique(
-            np.column_stack((moved.thread, section[rows])), axis=0, return_inverse=True
-        )
+        threads_and_sections = np.column_stack((moved.thread, section[rows]))
+        _, group = np.unique(threads_and_sections, axis=0, return_inverse=True)
         group = group.reshape(-1)
         first_row = np.full(int(group.max()) + 1, records.place.size)
         last_row = np.zeros(first_row.size, np.int64)
@@ -370,12 +371,14 @@ class PartWriter:
         ``words`` are where records begin in the file, ``starts`` where they do in the output.
         """
         nothing = NewWords(np.zeros(0, np.int64), np.zeros(0, np.uint64))
-        new = NewWords(*map(np.concatenate, zip(nothing, *self.new_words, strict=True)))
+        columns = zip(nothing, *self.new_words, strict=True)
+        new = NewWords(*map(np.concatenate, columns))
         if not new.words.size:
             return new.words, new.words
         values = new.values.byteswap() if self.capture.big_endian else new.values
         by_word = np.argsort(words, kind="stable")
-        record = by_word[np.searchsorted(words[by_word], new.words, "right") - 1]
+        words_up_to = np.searchsorted(words[by_word], new.words, "right")
+        record = by_word[words_up_to - 1]
         places = starts[record] + new.words - words[record]
         order = np.argsort(places, kind="stable")
         return places[order], values[order].view(np.int64)
@@ -410,7 +413,8 @@ def check_selection(capture: TraceCapture, selection: Selection) -> None:
 def reused_slots(headers: I64, section: I64) -> I64:
     """Return which string and thread records register an index again, in one section."""
     types = TYPE.of(headers)
-    rows = np.flatnonzero((types == RecordType.STRING) | (types == RecordType.THREAD))
+    is_registration = (types == RecordType.STRING) | (types == RecordType.THREAD)
+    rows = np.flatnonzero(is_registration)
     is_string = types[rows] == RecordType.STRING
     indexes = np.where(is_string, STRING_INDEX.of(headers[rows]), THREAD_INDEX.of(headers[rows]))
     slots = np.column_stack((section[rows], is_string, indexes))
@@ -421,7 +425,8 @@ def reused_slots(headers: I64, section: I64) -> I64:
 def is_metadata(headers: I64, *kinds: int) -> Mask:
     """Return which records are metadata of these kinds."""
     is_of_kind = np.isin(METADATA_KIND.of(headers), kinds)
-    return np.asarray((TYPE.of(headers) == RecordType.METADATA) & is_of_kind)
+    is_metadata = TYPE.of(headers) == RecordType.METADATA
+    return np.asarray(is_metadata & is_of_kind)
 
 
 def begins_provider(headers: I64) -> Mask:

@@ -148,7 +148,8 @@ class Objects(NamedTuple):
 def joined(kind: type[Columns], parts: list[Columns]) -> Columns:
     """Return columns one after another."""
     nothing = [np.zeros(0, np.int64)] * len(kind._fields)  # type: ignore[attr-defined]
-    return kind(*map(np.concatenate, zip(nothing, *parts, strict=True)))
+    columns = zip(nothing, *parts, strict=True)
+    return kind(*map(np.concatenate, columns))
 
 
 class Definers:
@@ -292,7 +293,9 @@ class Needs(TraceBlocks):
             is_chosen = (marks != 0) & self.part.everything
         elif cls in OBJECTS:
             # Others stay undecided: an argument may stand for them.
-            is_named = cls is r.KernelObject and np.isin(rows.column("koid"), self.part.named)
+            is_named = np.zeros(marks.size, np.bool_)
+            if cls is r.KernelObject:
+                is_named = np.isin(rows.column("koid"), self.part.named)
             is_chosen = marks
             is_chosen[(marks == MAYBE) & (is_named | np.bool_(self.part.everything))] = 1
         elif cls in PROFILED:
@@ -319,7 +322,8 @@ class Needs(TraceBlocks):
         """Return which records are in the stretch of time."""
         times = rows.column("timestamp").view(np.uint64)
         start, stop = self.clock_bounds(run)[rows.ordinals].T
-        is_within: Mask = (times >= start) & ((times < stop) | (stop == np.uint64(U64_MAX)))
+        is_endless = stop == np.uint64(U64_MAX)
+        is_within: Mask = (times >= start) & ((times < stop) | is_endless)
         return is_within
 
     def clock_bounds(self, run: Run) -> NDArray[np.uint64]:
@@ -336,16 +340,16 @@ class Needs(TraceBlocks):
             if self.part.last != NS_MAX:
                 end_tick = tick(turn.clock, self.part.last + 1)
             bounds.append((first_tick, end_tick))
-        column: NDArray[np.uint64] = np.broadcast_to(
-            self.by_row(run, np.array(bounds, np.uint64)), (run.rows, 2)
-        )
+        bounds_by_row = self.by_row(run, np.array(bounds, np.uint64))
+        column: NDArray[np.uint64] = np.broadcast_to(bounds_by_row, (run.rows, 2))
         return column
 
     def is_wanted(self, rows: SoundRows) -> Mask:
         """Return which records are of wanted threads."""
         if self.part.everything:
             return np.ones(rows.words.size, bool)
-        is_wanted: Mask = np.isin(self.threads.find(*self.koids(rows, "thread")), self.wanted)
+        threads = self.threads.find(*self.koids(rows, "thread"))
+        is_wanted: Mask = np.isin(threads, self.wanted)
         return is_wanted
 
     def koids(self, rows: SoundRows, name: str) -> tuple[I64, I64]:
@@ -357,9 +361,11 @@ class Needs(TraceBlocks):
             start = np.where(is_inline, rows.column((field, START)), 0)
         code = np.full(rows.words.size, -1)
         if not is_inline.all():
-            code = np.where(is_inline, -1, rows.many.known[field, CODE].column()[rows.rows])
+            codes = rows.many.known[field, CODE].column()
+            code = np.where(is_inline, -1, codes[rows.rows])
         if self.definers.count:
-            start = np.where(code < 0, start, self.definers.columns[1].take(code, mode="clip"))
+            definer_start = self.definers.columns[1].take(code, mode="clip")
+            start = np.where(code < 0, start, definer_start)
         has_koids = start > 0
         process = self.file.words.take(start // WORD, mode="clip")
         thread = self.file.words.take(start // WORD + 1, mode="clip")

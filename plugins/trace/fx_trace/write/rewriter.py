@@ -316,10 +316,10 @@ class BufferWriter(RecordRewriter):
             raise error
         size = self._image_size or header.total_size
         self._header = header
-        self.buffers = [
-            _Buffer(name, start, max(0, min(length, size - start)), end)
-            for name, start, length, end in header.buffers()
-        ]
+        self.buffers = []
+        for name, start, length, end in header.buffers():
+            bytes_there = max(0, min(length, size - start))
+            self.buffers.append(_Buffer(name, start, bytes_there, end))
 
     def close(self) -> None:
         """Write the image, once.

@@ -87,12 +87,12 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     bytes. The output begins with the magic number.
     """
     assert isinstance(capture, TraceCapture)  # noqa: S101 (the host asks for no other)
-    yield from realigned(
-        capture,
-        trace_alignment(capture.source.data, big=capture.big_endian),
-        rules.OFF_ALIGNMENT,
-        lambda aligned: _salvage(aligned, sink, options),
-    )
+
+    def write(aligned: Any) -> Iterator[Loss]:
+        return _salvage(aligned, sink, options)
+
+    alignment = trace_alignment(capture.source.data, big=capture.big_endian)
+    yield from realigned(capture, alignment, rules.OFF_ALIGNMENT, write)
 
 
 def trace_alignment(data: NDArray[np.uint8], *, big: bool) -> Alignment:
@@ -247,8 +247,8 @@ class SalvageReader(TraceBlocks):
     def taken(self) -> Copies:
         """Return what was read since the last call, in the order of reading."""
         nothing = np.zeros(0, np.int64)
-        places = np.concatenate([nothing, *(place for place, _ in self.stretches)])
-        sizes = np.concatenate([nothing, *(size for _, size in self.stretches)])
+        stretches = [(nothing, nothing), *self.stretches]
+        places, sizes = map(np.concatenate, zip(*stretches, strict=True))
         in_order = np.argsort(places, kind="stable")
         places = places[in_order]
         sizes = sizes[in_order]
@@ -271,9 +271,11 @@ class SalvageReader(TraceBlocks):
     ) -> tuple[NDArray[np.uint8], I64, I64, I64]:
         """Return data, starts, places and sizes of records with what is put in before some."""
         first = int(places[0])
-        records = self.source.data[first : int(places[-1] + sizes[-1])]
+        end = int(places[-1] + sizes[-1])
+        records = self.source.data[first:end]
         new_records = [octets for _, octets in self.put_before]
-        data = np.concatenate([records, np.frombuffer(b"".join(new_records), np.uint8)])
+        new_bytes = np.frombuffer(b"".join(new_records), np.uint8)
+        data = np.concatenate([records, new_bytes])
         new_sizes = np.array([len(octets) for octets in new_records], np.int64)
         new_starts = records.size + np.cumsum(new_sizes) - new_sizes
         new_places = np.array([place for place, _ in self.put_before], np.int64)
@@ -293,7 +295,8 @@ class SalvageReader(TraceBlocks):
         magic_record = TraceInfo(info_type=0, magic=MAGIC)
         self.put_before.insert(0, (place, self.packed(magic_record)))
         message = "the magic number was missing; added"
-        self.losses.insert(0, (place, Loss(place, 0, "metadata", message, rules.NO_MAGIC.code)))
+        loss = Loss(place, 0, "metadata", message, rules.NO_MAGIC.code)
+        self.losses.insert(0, (place, loss))
 
     def packed(self, record: TraceRecord) -> bytes:
         """Return the bytes of a record in the byte order of the file."""
@@ -317,14 +320,10 @@ class SalvageReader(TraceBlocks):
         sound = reference.own.sound
         assert sound is not None  # noqa: S101 (set by ``Run.finish``)
         is_lent &= sound[reference.rows]
-        self.lent.append(
-            (
-                reference.table,
-                reference.ordinals[is_lent],
-                reference.numbers[is_lent],
-                reference.codes[is_lent].astype(np.int64),
-            )
-        )
+        ordinals = reference.ordinals[is_lent]
+        indexes = reference.numbers[is_lent]
+        codes = reference.codes[is_lent].astype(np.int64)
+        self.lent.append((reference.table, ordinals, indexes, codes))
 
     def take_run(self, block: Block, run: Run) -> None:
         """Take the sound records of a run; what is not copied is lost."""
@@ -336,7 +335,8 @@ class SalvageReader(TraceBlocks):
         for plan, many in run.read_classes:
             own = many.own
             if not own.all_sound:
-                self.lose_damage(run, is_copied, own.ordinals[own.short & ~own.odd])
+                is_cut_short = own.short & ~own.odd
+                self.lose_damage(run, is_copied, own.ordinals[is_cut_short])
             if plan.cls in WITH_TIME:
                 self.lose_timeless(run, is_copied, many, *ticks_that_fit)
         for _, rows in run.stretches:
@@ -368,11 +368,13 @@ class SalvageReader(TraceBlocks):
         if rule == rules.ZERO_WORDS:
             what = "padding"
             message = f"{nbytes} bytes are zero words between records; left out"
-        self.losses.append((place, Loss(self.offset_at(place), nbytes, what, message, rule.code)))
+        loss = Loss(self.offset_at(place), nbytes, what, message, rule.code)
+        self.losses.append((place, loss))
 
     def offset_at(self, place: int) -> int:
         """Return the offset in the file of a place in its bytes, which may be in another order."""
-        return int(self.file.offset_of(np.array([place]))[0])
+        (offset,) = self.file.offset_of(np.array([place]))
+        return int(offset)
 
     def lose_damage(self, run: Run, is_copied: Mask, every_row: I64) -> None:
         """Leave out records whose contents do not fit."""
@@ -405,7 +407,8 @@ class SalvageReader(TraceBlocks):
         elif record.record == "metadata":
             message = "metadata has no place in a trace buffer; left out"
             code = rules.METADATA_IN_BUFFER.code
-            self.losses.append((place, Loss(offset, record.nbytes, "metadata", message, code)))
+            loss = Loss(offset, record.nbytes, "metadata", message, code)
+            self.losses.append((place, loss))
         else:
             self.between.append((place, record))
 
@@ -416,7 +419,8 @@ class SalvageReader(TraceBlocks):
         fields = fields_of(many.layout.cls)
         ordinals = many.own.ordinals
         ticks = many.full(many.known[fields["timestamp"]]).view(np.uint64)
-        is_outside = (ticks < first_ticks[ordinals]) | (ticks > last_ticks[ordinals])
+        is_early = ticks < first_ticks[ordinals]
+        is_outside = is_early | (ticks > last_ticks[ordinals])
         if not is_outside.any():
             return
         is_outside &= many.own.sound
@@ -433,10 +437,11 @@ class SalvageReader(TraceBlocks):
 
     def ticks_that_fit(self, run: Run) -> tuple[Any, Any]:
         """Return by row of a run the first and the last tick that nanoseconds can hold."""
-        bounds = [
-            (max(turn.clock.ticks(NS_MIN), 0), min(turn.clock.ticks(NS_MAX + 1) - 1, U64_MAX))
-            for turn in self.turns
-        ]
+        bounds = []
+        for turn in self.turns:
+            first = max(turn.clock.ticks(NS_MIN), 0)
+            last = turn.clock.ticks(NS_MAX + 1) - 1
+            bounds.append((first, min(last, U64_MAX)))
         by_row = self.by_row(run, np.array(bounds, np.uint64))
         first_ticks, last_ticks = np.broadcast_to(by_row, (run.rows, 2)).T
         return first_ticks, last_ticks
@@ -463,18 +468,18 @@ class SalvageReader(TraceBlocks):
         """
         tables = [table for table, *_ in self.lent]
         counts = [rows.size for _, rows, _, _ in self.lent]
-        rows, indexes, codes = (
-            np.concatenate(columns)
-            for columns in zip(*(columns for _, *columns in self.lent), strict=True)
-        )
+        _, *columns = zip(*self.lent, strict=True)
+        rows, indexes, codes = map(np.concatenate, columns)
         is_thread = np.repeat([table is THREADS for table in tables], counts)
         self.lent = []
-        in_copies = np.flatnonzero((rows < run.count) & is_copied[np.minimum(rows, run.count - 1)])
+        is_row_copied = is_copied[np.minimum(rows, run.count - 1)]
+        in_copies = np.flatnonzero((rows < run.count) & is_row_copied)
         if not (self.put_in or (codes[in_copies] < 0).any()):
             return {}
         scope, lender = self.speakers_at(rows)
         keys = 2 * (scope * INDEXES + indexes) + is_thread
-        order = in_copies[np.lexsort((rows[in_copies], keys[in_copies]))]
+        by_key = np.lexsort((rows[in_copies], keys[in_copies]))
+        order = in_copies[by_key]
         is_new = begins_of_runs(keys[order]) | begins_of_runs(codes[order])
         is_new |= begins_of_runs(lender[order])
         if self.is_image:  # a record for which there is no room registers nothing
@@ -613,7 +618,8 @@ class _ImageReader(SalvageReader):
             for buffer in self.writer.buffers:
                 end = buffer.start + buffer.size
                 is_inside = (copies.offsets >= buffer.start) & (copies.offsets < end)
-                room[buffer.name] -= int(copies.sizes[is_inside].sum())
+                used = copies.sizes[is_inside].sum()
+                room[buffer.name] -= int(used)
         return room
 
 
@@ -666,14 +672,14 @@ class _ImageSalvage:
         if first == behind:
             return
         offsets = copies.offsets[first:behind]
-        buffers = np.searchsorted(
-            [buffer.start for buffer in self.writer.buffers], offsets, "right"
-        )
+        buffer_starts = [buffer.start for buffer in self.writer.buffers]
+        buffers = np.searchsorted(buffer_starts, offsets, "right")
         begins = first + np.flatnonzero(begins_of_runs(buffers))
         for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), behind], strict=True):
             rows = slice(begin, end)
-            octets = TextColumn.gather(copies.data, copies.starts[rows], copies.sizes[rows]).data
-            self.writer.put_at(int(copies.offsets[begin]), octets.tobytes())
+            records = TextColumn.gather(copies.data, copies.starts[rows], copies.sizes[rows])
+            offset = int(copies.offsets[begin])
+            self.writer.put_at(offset, records.data.tobytes())
 
     def write_header(self, header: BufferHeader) -> Iterator[Loss]:
         """Write the header as it should be. Yield what was wrong with it."""

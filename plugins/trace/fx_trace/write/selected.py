@@ -75,7 +75,9 @@ class SelectedRecords:
         self.selection = selection
         self.passed = capture.first_pass()
         self.start = NS_MIN if selection.start_ns is None else clamped(selection.start_ns)
-        self.last = NS_MAX if selection.stop_ns is None else clamped(selection.stop_ns - 1)
+        self.last = NS_MAX
+        if selection.stop_ns is not None:
+            self.last = clamped(selection.stop_ns - 1)
         self.open_slices = open_slices
         self.mark: U8 = np.zeros(capture.words.size, np.uint8)
         self.new_words: list[NewWords] = []
@@ -120,12 +122,15 @@ class SelectedRecords:
         end = np.where(end == wire.INVALID_END, begin, end)  # it ends before it begins: a moment
         is_inside = self._is_within(begin)
         if self.open_slices == DROP:
-            reaches = is_inside & ~is_open & ((end == begin) | (end - 1 <= self.last))
+            ends_in_time = (end == begin) | (end - 1 <= self.last)
+            reaches = is_inside & ~is_open & ends_in_time
         else:
-            reaches = is_inside | ((begin < self.start) & (is_open | (end > self.start)))
+            reaches_start = is_open | (end > self.start)
+            reaches = is_inside | ((begin < self.start) & reaches_start)
         reaches &= self._is_wanted(chunk)[rows]
         if self._skipped is not None:
-            reaches &= ~self._skipped.among(np.arange(first_slice, first_slice + rows.size))
+            slice_rows = np.arange(first_slice, first_slice + rows.size)
+            reaches &= ~self._skipped.among(slice_rows)
         self._is_chosen_slice[own_rows] = reaches
 
     def _flow_points(self, chunk: Chunk) -> FlowPoints:
@@ -133,9 +138,8 @@ class SelectedRecords:
         events = chunk.events
         rows = np.flatnonzero(IS_FLOW[events.kind])
         phases = events.kind[rows] - EventType.FLOW_BEGIN
-        return FlowPoints(
-            events.word[rows], phases, events.time[rows], self._is_wanted(chunk)[rows]
-        )
+        is_wanted = self._is_wanted(chunk)[rows]
+        return FlowPoints(events.word[rows], phases, events.time[rows], is_wanted)
 
     def _choose_flows(self, parts: list[FlowPoints]) -> None:
         """Choose the points of a flow within the time if its begin is one of them, or none.
@@ -154,7 +158,8 @@ class SelectedRecords:
         # The last one stands for points without a begin, whose flow is -1.
         is_chosen = np.ones(first_point.size + 1, np.bool_)
         is_chosen[:-1] = is_within[first_point]
-        is_chosen[flow[~points.is_wanted & is_within & (flow >= 0)]] = False
+        is_unwanted = ~points.is_wanted & is_within & (flow >= 0)
+        is_chosen[flow[is_unwanted]] = False
         self._is_chosen_flow[: flow.size] = is_chosen[flow]
 
     def _mark_events(self, chunk: Chunk) -> None:
@@ -162,12 +167,15 @@ class SelectedRecords:
         kind = chunk.events.kind
         is_marked = self._is_within(chunk.events.time) & self._is_wanted(chunk)
         slices = np.flatnonzero(IS_SLICE[kind])
-        is_marked[slices] = self._is_chosen_slice[chunk.first["slices"] :][: slices.size]
+        first_slice = chunk.first["slices"]
+        is_marked[slices] = self._is_chosen_slice[first_slice:][: slices.size]
         flows = np.flatnonzero(IS_FLOW[kind])
-        is_marked[flows] &= self._is_chosen_flow[chunk.first["flows"] :][: flows.size]
+        first_flow = chunk.first["flows"]
+        is_marked[flows] &= self._is_chosen_flow[first_flow:][: flows.size]
         # An end goes with its slice, wherever it is; one that closes nothing is a moment.
         ends = np.flatnonzero(IS_END[kind])
-        closed_slice = np.asarray(self.passed.spans.ends)[chunk.first["ends"] :][: ends.size]
+        first_end = chunk.first["ends"]
+        closed_slice = np.asarray(self.passed.spans.ends)[first_end:][: ends.size]
         closes = closed_slice >= 0
         is_marked[ends[closes]] = self._is_chosen_slice[closed_slice[closes]]
         self.mark[chunk.events.offset[is_marked] // WORD] = 1
@@ -200,11 +208,14 @@ class SelectedRecords:
                 is_marked &= ~is_wakeup | self.is_wanted_thread[woken]
             self.mark[sched.offset[is_marked] // WORD] = 1
             outgoing = sched.prev[is_marked & (sched.kind == SWITCH_ROW)]
-            incoming = sched.next[is_marked & ((sched.kind == SWITCH_ROW) | is_wakeup)]
-            self.running = np.unique(np.concatenate([self.running, outgoing, incoming]))
+            has_incoming = (sched.kind == SWITCH_ROW) | is_wakeup
+            incoming = sched.next[is_marked & has_incoming]
+            running = np.concatenate([self.running, outgoing, incoming])
+            self.running = np.unique(running)
         logs = chunk.logs
         if logs.thread.size:
-            is_marked = self._is_within(logs.time) & self.is_wanted_thread[logs.thread]
+            is_of_wanted = self.is_wanted_thread[logs.thread]
+            is_marked = self._is_within(logs.time) & is_of_wanted
             self.mark[logs.offset[is_marked] // WORD] = 1
 
     # --- Slices that reach beyond the stretch ---------------------------------------------------
@@ -219,7 +230,8 @@ class SelectedRecords:
         # A slice that is open at the start must begin before the first tick of the stretch.
         ticks_before = [max(number - 1, 0) for number in self._ticks(self.start + 1)]
         first_tick = chunk.by_clock(ticks_before)[rows]
-        last_tick = chunk.by_clock(self._ticks(self.last + 1))[rows]
+        last_ticks = self._ticks(self.last + 1)
+        last_tick = chunk.by_clock(last_ticks)[rows]
         is_begin = IS_SLICE[kind] & (time < self.start)
         is_end = IS_END[kind] & (time > self.last)
         is_complete = kind == EventType.DURATION_COMPLETE
@@ -234,8 +246,10 @@ class SelectedRecords:
         if not is_begin.any():
             return
         is_on_thread = is_complete | (kind == EventType.DURATION_BEGIN)
-        is_moved = is_on_thread & (events.ticks[rows].view(np.uint64) <= first_tick)
-        slice_rows = np.searchsorted(np.flatnonzero(IS_SLICE[events.kind]), rows[is_moved])
+        ticks = events.ticks[rows].view(np.uint64)
+        is_moved = is_on_thread & (ticks <= first_tick)
+        slices = np.flatnonzero(IS_SLICE[events.kind])
+        slice_rows = np.searchsorted(slices, rows[is_moved])
         depth = self.passed.spans.depth[chunk.first["slices"] + slice_rows]
         thread = events.thread[rows[is_moved]]
         self.moved.append(MovedSlices(word[is_moved], thread, time[is_moved], depth))
@@ -261,11 +275,14 @@ def followed(order: I64, ids: I64, phases: NDArray[Any]) -> tuple[I64, I64]:
     phase = phases[points]
     place = np.arange(points.size)
     # Whether a flow of the id is open says the begin or the end before the point.
-    last_bound = np.maximum.accumulate(np.where(phase == wire.FLOW_STEP_PHASE, -1, place))
+    is_step = phase == wire.FLOW_STEP_PHASE
+    last_bound = np.maximum.accumulate(np.where(is_step, -1, place))
     bound_before = np.append(-1, last_bound)[: place.size]
-    is_of_id = bound_before >= np.maximum.accumulate(np.where(begins_of_runs(id), place, 0))
+    first_of_id = np.maximum.accumulate(np.where(begins_of_runs(id), place, 0))
+    is_of_id = bound_before >= first_of_id
     is_open = is_of_id & (phase[bound_before] == wire.FLOW_BEGIN_PHASE)
     begins_flow = (phase == wire.FLOW_BEGIN_PHASE) & ~is_open
     flow = np.empty(points.size, np.int64)
-    flow[points] = np.where(is_open | begins_flow, np.cumsum(begins_flow) - 1, -1)
+    flow_number = np.cumsum(begins_flow) - 1
+    flow[points] = np.where(is_open | begins_flow, flow_number, -1)
     return flow, points[begins_flow]

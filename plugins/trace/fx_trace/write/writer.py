@@ -179,7 +179,8 @@ class TraceWriter:
         self._initialization = r.Initialization(
             ticks_per_second=rate, base_tick=base_tick, base_wall_ns=base_wall_ns
         )
-        self._packs = [struct.Struct(f"{'>' if big_endian else '<'}{n}Q").pack for n in range(64)]
+        order = ">" if big_endian else "<"
+        self._packs = [struct.Struct(f"{order}{count}Q").pack for count in range(64)]
         self._refs: dict[str, int] = {"": 0}
         """References of strings that need no inline part."""
         self._heads: dict[Any, int] = {}
@@ -213,19 +214,15 @@ class TraceWriter:
 
     def kernel_object(self, object_type: int, koid: int, name: str, args: Arguments = ()) -> bool:
         """Name a kernel object by its koid (Kernel object record), with inline strings only."""
-        return self.write(
-            r.KernelObject(
-                object_type=object_type, koid=koid, name=name, args=argument_records(args)
-            )
-        )
+        arguments = argument_records(args)
+        record = r.KernelObject(object_type=object_type, koid=koid, name=name, args=arguments)
+        return self.write(record)
 
     def userspace_object(self, process: int, pointer: int, name: str, args: Arguments = ()) -> bool:
         """Name an object of a process by its pointer (Userspace object record)."""
-        return self.write(
-            r.UserspaceObject(
-                pointer=pointer, process=process, name=name, args=argument_records(args)
-            )
-        )
+        arguments = argument_records(args)
+        record = r.UserspaceObject(pointer=pointer, process=process, name=name, args=arguments)
+        return self.write(record)
 
     def register_string(self, index: int, value: str) -> bool:
         """Register a string at a given index (String record)."""
@@ -563,11 +560,8 @@ class TraceWriter:
             except BaseException:
                 self._unstage()
                 raise
-            return self._put(
-                self._made(
-                    lambda: self._event_bytes(kind, category, name, args, thread, timestamp, word)
-                )
-            )
+            event = (kind, category, name, args, thread, timestamp, word)
+            return self._put(self._made(lambda: self._event_bytes(*event)))
 
     def _event_bytes(
         self,

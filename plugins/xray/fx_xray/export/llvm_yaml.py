@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -18,12 +19,13 @@ from fx_xray.export.presentation import (
     SingleExport,
     argument_members,
     names_of,
+    process_and_thread_ids,
     text_of,
     walk,
-    who,
     whole_of,
 )
 from fx_xray.format import BASIC, FDR
+from fx_xray.read.capture import EventCapture
 from fx_xray.read.yaml_text import quoted
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import NATURAL, TEXT
@@ -58,34 +60,35 @@ class YamlExport(SingleExport):
         self._empty = True
 
     def _write(self, capture: Capture) -> None:
-        whole = whole_of(capture)
-        version = READABLE if self._readable else whole.version
-        header_type = FDR
-        if whole.summary().facts["mode"] == "basic":
-            header_type = BASIC
-        self._put(
-            [
-                "---",
-                "header:",
-                f"  version:         {version}",
-                f"  type:            {header_type}",
-                f"  constant-tsc:    {_yaml_bool(whole.constant_tsc)}",
-                f"  nonstop-tsc:     {_yaml_bool(whole.nonstop_tsc)}",
-                f"  cycle-frequency: {whole.frequency}",
-            ]
-        )
+        self._put(["---", *self._header(whole_of(capture))])
         lines = _Lines(capture, self._dropped)
-        # The earliest time from each batch on, and one later than any other.
-        earliest = [_order(batch.tsc).min() for batch, _ in _shown(capture, Counter())]
-        bounds = [*np.minimum.accumulate(earliest[::-1])[::-1].tolist(), NS_MAX + 1]
+        earliest = [_order(batch.tsc).min() for batch, _ in _batches(capture, Counter())]
+        # Minima from the end: no event from a batch on is earlier than the batch's bound.
+        bounds = np.minimum.accumulate(earliest[::-1])[::-1].tolist()
+        bounds.append(NS_MAX + 1)
         with InTime(self._emit) as ordered:
-            for place, (batch, shown) in enumerate(_shown(capture, self._dropped)):
-                events = lines.of(batch, shown)
+            for batch_number, (batch, places) in enumerate(_batches(capture, self._dropped)):
+                events = lines.of(batch, places)
                 if self._sorted:
-                    ordered.add(events, bounds[place + 1])
+                    ordered.add(events, bounds[batch_number + 1])
                 else:
                     self._emit(events)
-        self._put(["records:         []", "..."] if self._empty else ["..."])
+        if self._empty:
+            self._put(["records:         []"])
+        self._put(["..."])
+
+    def _header(self, trace: EventCapture) -> list[str]:
+        """Return the lines of the header."""
+        version = READABLE if self._readable else trace.version
+        header_type = BASIC if trace.summary().facts["mode"] == "basic" else FDR
+        return [
+            "header:",
+            f"  version:         {version}",
+            f"  type:            {header_type}",
+            f"  constant-tsc:    {_yaml_bool(trace.constant_tsc)}",
+            f"  nonstop-tsc:     {_yaml_bool(trace.nonstop_tsc)}",
+            f"  cycle-frequency: {trace.frequency}",
+        ]
 
     def _emit(self, events: Events) -> None:
         if self._empty:
@@ -101,55 +104,55 @@ class _Lines:
         self._dropped = dropped
         self._templates = Templates(b"args: [ ", b", ", b" ], ")
         names = names_of(capture, quoted, dropped)
-        threads = [
-            f", thread: {tid}, process: {pid}, kind: " if pid else f", thread: {tid}, kind: "
-            for pid, tid in who(capture)
-        ]
-        self._calls, self._threads, self._kinds = (
-            Numbered(self._templates, make, sparse=True)
-            for make in (
-                lambda function: f"type: 0, func-id: {function}, function: {names[function]}, ",
-                threads.__getitem__,
-                KINDS.__getitem__,
-            )
+        threads = [_thread_members(pid, tid) for pid, tid in process_and_thread_ids(capture)]
+        numbered = partial(Numbered, self._templates, sparse=True)
+        self._calls = numbered(
+            lambda function: f"type: 0, func-id: {function}, function: {names[function]}, "
         )
+        self._threads = numbered(threads.__getitem__)
+        self._kinds = numbered(KINDS.__getitem__)
 
-    def of(self, batch: Batch, shown: I64) -> Events:
+    def of(self, batch: Batch, places: I64) -> Events:
         """Return the lines of some events of a batch, by their places."""
         templates = self._templates
         templates.forget(HELD)
-        members = argument_members(templates, batch, shown, lambda _: "")
-        kind = batch.kind[shown]
-        function = batch.function[shown]
+        members = argument_members(templates, batch, places, lambda _: "")
+        kind = batch.kind[places]
+        function = batch.function[places]
+        tsc = batch.tsc[places]
         calls = np.flatnonzero(kind < CUSTOM)
-        others = np.flatnonzero(kind >= CUSTOM)
-        heads, data = np.zeros((2, shown.size), np.int64)
+        payload_events = np.flatnonzero(kind >= CUSTOM)
+        heads = np.zeros(places.size, np.int64)
+        data = np.zeros(places.size, np.int64)
         heads[calls] = self._calls(function[calls])[1]
         data[calls] = templates.text(b"''")
-        heads[others] = templates.texts(
-            [b"type: %d, func-id: 0, function: '0', " % type for type in function[others].tolist()]
+        event_types = function[payload_events].tolist()
+        heads[payload_events] = templates.texts(
+            [b"type: %d, func-id: 0, function: '0', " % event_type for event_type in event_types]
         )
-        payloads = [
-            text_of(batch.payloads[place], self._dropped) for place in shown[others].tolist()
-        ]
-        data[others] = templates.texts([quoted(text).encode() for text in payloads])
+        data[payload_events] = templates.texts(
+            [self._payload(batch, place) for place in places[payload_events].tolist()]
+        )
         starts, ends = templates.write(
-            shown.size,
+            places.size,
             b"  - { ",
             (TEXT, heads),
             *members,
             b"cpu: ",
-            (NATURAL, batch.cpu[shown]),
-            self._threads(batch.thread[shown]),
+            (NATURAL, batch.cpu[places]),
+            self._threads(batch.thread[places]),
             self._kinds(kind),
             b", tsc: ",
-            (NATURAL, batch.tsc[shown]),
+            (NATURAL, tsc),
             b", data: ",
             (TEXT, data),
             b" }\n",
         )
-        none = np.zeros((0, shown.size), np.int64)
-        return Events(_order(batch.tsc[shown]), templates.letters(), starts, ends - starts, none)
+        no_keys = np.zeros((0, places.size), np.int64)
+        return Events(_order(tsc), templates.letters(), starts, ends - starts, no_keys)
+
+    def _payload(self, batch: Batch, place: int) -> bytes:
+        return quoted(text_of(batch.payloads[place], self._dropped)).encode()
 
 
 def _order(tsc: NDArray[np.uint64]) -> I64:
@@ -161,10 +164,20 @@ def _yaml_bool(value: object) -> str:
     return "true" if value else "false"
 
 
-def _shown(capture: Capture, dropped: Counter[str]) -> Iterator[tuple[Batch, I64]]:
-    """Yield the events of a capture, and the places of those that belong to it."""
-    calls = Calls(capture) if isinstance(capture, View) else None
+def _thread_members(pid: int, tid: int) -> str:
+    """Return the members of a thread, and the key of the kind; process 0 is unknown."""
+    process = f", process: {pid}" if pid else ""
+    return f", thread: {tid}{process}, kind: "
+
+
+def _batches(capture: Capture, dropped: Counter[str]) -> Iterator[tuple[Batch, I64]]:
+    """Yield the events of a capture, and the places of those that belong to it, if it is a view."""
+    if not isinstance(capture, View):
+        for batch in walk(capture, dropped):
+            yield batch, np.arange(len(batch))
+        return
+    calls = Calls(capture)
     for batch in walk(capture, dropped):
-        shown = np.arange(len(batch)) if calls is None else np.flatnonzero(calls.match(batch).shown)
-        if shown.size:
-            yield batch, shown
+        places = np.flatnonzero(calls.match(batch).shown)
+        if places.size:
+            yield batch, places

@@ -44,9 +44,9 @@ __all__ = [
     "left_out",
     "names_of",
     "nothing_to_write",
+    "process_and_thread_ids",
     "text_of",
     "walk",
-    "who",
     "whole_of",
 ]
 
@@ -92,28 +92,33 @@ def walk(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
 
     A call is in one batch with its arguments; arguments without a call are counted in ``dropped``.
     """
-    whole = whole_of(capture)
-    waiting_rows: Batch | None = None
-    for events in whole.events():
+    trace = whole_of(capture)
+    # Yielded only when the next batch is known: it may begin with arguments of the last call.
+    batch_before: Batch | None = None
+    for events in trace.events():
         for start in range(0, events.kind.size, ROWS):
-            part = picked(events, slice(start, start + ROWS))
-            is_argument = part.kind == ARGUMENT
+            rows = picked(events, slice(start, start + ROWS))
+            is_argument = rows.kind == ARGUMENT
             if not is_argument.any():
-                batch = _without_arguments(part, whole.payloads)
+                batch = _without_arguments(rows, trace.payloads)
             else:
-                batch = _without_arguments(picked(part, ~is_argument), whole.payloads)
-                _give_arguments(part, is_argument, batch, waiting_rows, dropped)
+                batch = _without_arguments(picked(rows, ~is_argument), trace.payloads)
+                _give_arguments(rows, is_argument, batch, batch_before, dropped)
             if len(batch):
-                if waiting_rows is not None:
-                    yield waiting_rows
-                waiting_rows = batch
-    if waiting_rows is not None:
-        yield waiting_rows
+                if batch_before is not None:
+                    yield batch_before
+                batch_before = batch
+    if batch_before is not None:
+        yield batch_before
 
 
 def _without_arguments(events: Events, payloads: NDArray[np.uint8]) -> Batch:
     """Return a batch of events without arguments among them."""
-    places = np.flatnonzero(events.kind >= CUSTOM)
+    payload_by_place = {}
+    for place in np.flatnonzero(events.kind >= CUSTOM).tolist():
+        start = int(events.value[place])
+        end = start + int(events.size[place])
+        payload_by_place[place] = payloads[start:end].tobytes()
     return Batch(
         events.kind,
         events.function,
@@ -122,15 +127,7 @@ def _without_arguments(events: Events, payloads: NDArray[np.uint8]) -> Batch:
         events.thread,
         events.offset,
         {},
-        {
-            place: payloads[start : start + size].tobytes()
-            for place, start, size in zip(
-                places.tolist(),
-                events.value[places].tolist(),
-                events.size[places].tolist(),
-                strict=True,
-            )
-        },
+        payload_by_place,
     )
 
 
@@ -146,13 +143,16 @@ def _give_arguments(
     ``batch`` has all other events; the first arguments may be of the last event before it.
     """
     is_own = is_argument & (events.size >= 0)
-    dropped[PARENTLESS] += int(np.count_nonzero(is_argument & ~is_own))
+    is_parentless = is_argument & ~is_own
+    dropped[PARENTLESS] += int(np.count_nonzero(is_parentless))
+    # An argument's call is the last event before it that is not an argument.
     places = np.cumsum(~is_argument)[is_own] - 1
     for place, value in zip(places.tolist(), events.value[is_own].tolist(), strict=True):
         if place >= 0:
             batch.args.setdefault(place, []).append(value)
         elif batch_before is not None:
-            batch_before.args.setdefault(len(batch_before) - 1, []).append(value)
+            last_place = len(batch_before) - 1
+            batch_before.args.setdefault(last_place, []).append(value)
 
 
 def argument_members(
@@ -164,21 +164,24 @@ def argument_members(
     """
     if not batch.args:
         return []
-    counts = np.zeros(len(batch), np.int64)
-    counts[list(batch.args)] = [len(values) for values in batch.args.values()]
-    counts = counts[places]
-    with_arguments = places[counts > 0].tolist()
-    values = [value for place in with_arguments for value in batch.args[place]]
+    counts_in_batch = np.zeros(len(batch), np.int64)
+    for place, arguments in batch.args.items():
+        counts_in_batch[place] = len(arguments)
+    counts = counts_in_batch[places]
+    calls = places[counts > 0].tolist()
+    values = np.array([value for place in calls for value in batch.args[place]], np.uint64)
     stops = np.cumsum(counts)
     starts = stops - counts
-    most = int(counts.max(initial=0))
-    names = np.array([templates.text(name(number).encode()) for number in range(most)], np.int64)
-    argument_number = np.arange(len(values)) - np.repeat(starts, counts)
+    name_texts = [name(number).encode() for number in range(counts.max(initial=0))]
+    names = np.array([templates.text(text) for text in name_texts], np.int64)
+    # Arguments count from 0 in each event: 0 1 0 1 2 for events with 2, 0 and 3 of them.
+    argument_number = np.arange(values.size) - np.repeat(starts, counts)
+    no_suffix = templates.text(b"")
     templates.hold(
         names[argument_number],
-        np.full(len(values), NATURAL),
-        np.array(values, np.uint64).view(np.int64),
-        np.full(len(values), templates.text(b"")),
+        np.full(values.size, NATURAL),
+        values.view(np.int64),
+        np.full(values.size, no_suffix),
     )
     return [(MEMBERS, starts), (MEMBERS_END, stops)]
 
@@ -203,13 +206,20 @@ def names_of(capture: Capture, show: Callable[[str], str], dropped: Counter[str]
     codes = functions.array("name")[order]
     changed: set[int] = set()
 
-    def make(function: int) -> str:
+    def name_code(function: int) -> int:
+        """Return the number of a function's name in the pool, or -1."""
         place = int(np.searchsorted(ids, function))
-        known = place < ids.size and int(ids[place]) == function
-        code = int(codes[place]) if known else -1
+        if place < ids.size and int(ids[place]) == function:
+            return int(codes[place])
+        return -1
+
+    def make(function: int) -> str:
+        code = name_code(function)
         if code < 0:
             return show(str(function))
-        losses = Counter[str]() if function in changed else dropped
+        losses = dropped
+        if function in changed:  # counted already
+            losses = Counter()
         text = text_of(functions.pool.bytes_of(code), losses, NAMES_NOT_UTF8)
         if "\ufffd" in text:
             changed.add(function)
@@ -227,13 +237,12 @@ def text_of(data: bytes, dropped: Counter[str], what: str = NOT_UTF8) -> str:
         return data.decode("utf-8", "replace")
 
 
-def who(capture: Capture) -> list[tuple[int, int]]:
+def process_and_thread_ids(capture: Capture) -> list[tuple[int, int]]:
     """Return process and thread ids by the threads of events, truncated to 32 bits."""
     processes, threads = whole_of(capture).event_threads()
-    return [
-        (int(process) & wire.LOW32, int(thread) & wire.LOW32)
-        for process, thread in zip(processes, threads, strict=True)
-    ]
+    process_ids = (processes & wire.LOW32).tolist()
+    thread_ids = (threads & wire.LOW32).tolist()
+    return list(zip(process_ids, thread_ids, strict=True))
 
 
 def clock_of(capture: Capture) -> Clock:

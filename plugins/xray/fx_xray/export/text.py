@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from fx_xray.export.presentation import (
@@ -27,10 +26,11 @@ from fx_xray.export.presentation import (
     left_out,
     names_of,
     nothing_to_write,
+    process_and_thread_ids,
     walk,
     whole_of,
 )
-from fx_xray.format import FUNCTION_NAMES, LOW32, NO_CPU
+from fx_xray.format import FUNCTION_NAMES, NO_CPU
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, TEXT
@@ -55,7 +55,9 @@ OTHER: Final = 2
 
 def plain(text: str) -> str:
     """Return the text, or a JSON string if it could break the line or be invisible."""
-    return text if text and text.isprintable() else printable_json(text)
+    if text and text.isprintable():
+        return text
+    return printable_json(text)
 
 
 def duration(ns: int) -> str:
@@ -69,9 +71,11 @@ def duration(ns: int) -> str:
         return f"{ns / 1_000_000:.9g}ms"
     if ns < 0:
         return f"-{duration(-ns)}"
-    whole, part = divmod(ns, NS_PER_SECOND)
-    digits = f"{part:09d}".rstrip("0")
-    return f"{whole}.{digits}s" if digits else f"{whole}s"
+    whole_seconds, remainder = divmod(ns, NS_PER_SECOND)
+    if not remainder:
+        return f"{whole_seconds}s"
+    digits = f"{remainder:09d}".rstrip("0")
+    return f"{whole_seconds}.{digits}s"
 
 
 def payload_text(data: bytes) -> str:
@@ -97,28 +101,27 @@ class TextExport(EventExport):
         """
         if whole_of(capture).version is None:
             raise nothing_to_write(capture)
-        before = self._sink.written
+        bytes_before = self._sink.written
         calls = Calls(capture)
         lines = _TextLines(capture, self._time, self._dropped)
-        metadata = _Metadata(capture) if self._metadata else None
-        if metadata is not None:
-            self._put(metadata.head)
-        for batch in walk(capture, self._dropped):
-            matched = calls.match(batch)
-            text, places = lines.of(batch, matched)
-            if metadata is None:
-                self._sink.write(text.data.data)
-            else:
-                made: list[str | None] = [None] * len(batch)
-                for place, line in zip(places.tolist(), text, strict=True):
-                    made[place] = line[:-1]
-                self._put(metadata.among(batch, made))
-        if metadata is None:
-            self._dropped += left_out(capture)
+        if self._metadata:
+            self._write_with_metadata(capture, calls, lines)
         else:
-            self._put(metadata.rest())
-        if self._sink.written == before:
+            for batch in walk(capture, self._dropped):
+                text, _ = lines.of(batch, calls.match(batch))
+                self._sink.write(text.data.data)
+            self._dropped += left_out(capture)
+        if self._sink.written == bytes_before:
             raise nothing_to_write(capture)
+
+    def _write_with_metadata(self, capture: Capture, calls: Calls, lines: _TextLines) -> None:
+        metadata = _Metadata(capture)
+        self._put(metadata.head)
+        for batch in walk(capture, self._dropped):
+            text, places = lines.of(batch, calls.match(batch))
+            line_by_place = dict(zip(places.tolist(), text, strict=True))
+            self._put(metadata.among(batch, line_by_place))
+        self._put(metadata.orphans())
 
 
 class _TextLines:
@@ -130,10 +133,12 @@ class _TextLines:
         self._names = names_of(capture, plain, dropped)
         self._last: dict[int, int] = {}
         """Time of the last event of each thread."""
-        self._first: int | None = None
+        self._zero_time: int | None = None
+        """Time that is shown as 0, in nanoseconds; known with the first event."""
+        self._threads = process_and_thread_ids(capture)
         self._lines = Lines(Templates(b"", b"", b""))
         numbered = partial(Numbered, self._lines.templates, sparse=True)
-        self._heads = numbered(partial(_head, *whole_of(capture).event_threads()))
+        self._heads = numbered(self._head)
         self._calls = numbered(self._call)
         self._indents = numbered(_indent)
         self._blanks = numbered(" ".__mul__)
@@ -145,32 +150,37 @@ class _TextLines:
         lines.templates.forget(HELD)
         if not len(batch):
             return lines.joined()
-        if self._first is None:
-            first = int(batch.tsc[0]) * NS_PER_SECOND // self._clock.ticks_per_second
-            self._first = first if self._time == "first" else 0
-        before, known = self._before(batch)
-        heads = CPUS * batch.thread.astype(np.int64) + batch.cpu
-        shown = np.flatnonzero(matched.shown)
-        what = np.where(batch.kind >= CUSTOM, OTHER, matched.ended)
-        for group, rows in groups((2 * what + known)[shown]):
-            of_kind, follows = divmod(group, 2)
-            places = shown[rows]
-            if of_kind == OTHER:
-                texts = [self._event(batch, place).encode() for place in places.tolist()]
-                parts: list[Cell] = [(TEXT, lines.templates.texts(texts))]
+        if self._zero_time is None:
+            self._zero_time = 0
+            if self._time == "first":
+                (self._zero_time,) = self._exact(batch.tsc[:1])
+        tsc_before, has_tsc_before = self._times_before(batch)
+        thread_keys = CPUS * batch.thread.astype(np.int64)
+        heads = thread_keys + batch.cpu
+        shown_places = np.flatnonzero(matched.shown)
+        # Events whose lines have the same cells are rendered together.
+        line_kinds = np.where(batch.kind >= CUSTOM, OTHER, matched.ended)
+        group_keys = 2 * line_kinds + has_tsc_before
+        for group, rows in groups(group_keys[shown_places]):
+            line_kind, follows = divmod(group, 2)
+            places = shown_places[rows]
+            tsc = batch.tsc[places]
+            if line_kind == OTHER:
+                cells = self._events(batch, places)
             else:
-                parts = self._function(batch, matched, places, ended=bool(of_kind))
+                cells = self._function(batch, matched, places, ended=bool(line_kind))
+            if follows:
+                cells += self._since(tsc, tsc_before[places])
             lines.put(
                 places,
                 *self._padded(batch.offset[places], 8),
                 b" ",
-                *self._moment(batch.tsc[places]),
+                *self._moment(tsc),
                 b" ",
                 self._heads(heads[places]),
                 b" ",
                 self._indents(matched.depths[places]),
-                *parts,
-                *(self._since(batch.tsc[places], before[places]) if follows else ()),
+                *cells,
                 b"\n",
             )
         return lines.joined()
@@ -179,37 +189,42 @@ class _TextLines:
         """Return the cells of entries and exits: function, length and arguments."""
         templates = self._lines.templates
         kind = batch.kind[places]
-        parts: list[Cell] = [self._calls(KINDS * batch.function[places].astype(np.int64) + kind)]
+        function_keys = KINDS * batch.function[places].astype(np.int64)
+        cells: list[Cell] = [self._calls(function_keys + kind)]
         if ended:
-            unwound = np.bincount(matched.inner["place"], minlength=len(batch))[places]
+            unwound = np.bincount(matched.inner["place"], minlength=len(batch))
             length = self._length(matched.entered[places], batch.tsc[places])
-            parts += [b" dur=", *length, self._unwound(unwound)]
+            cells += [b" dur=", *length, self._unwound(unwound[places])]
         else:
-            entry = np.isin(kind, list(ENTRIES))
-            parts.append(where(templates, entry, "", " unmatched"))
-        return [*parts, *argument_members(templates, batch, places, " arg{}=".format)]
+            is_entry = np.isin(kind, list(ENTRIES))
+            cells.append(where(templates, is_entry, "", " unmatched"))
+        return [*cells, *argument_members(templates, batch, places, " arg{}=".format)]
 
-    def _before(self, batch: Batch) -> tuple[U64, NDArray[np.bool_]]:
+    def _times_before(self, batch: Batch) -> tuple[U64, NDArray[np.bool_]]:
         """Return the time of the event before each on its thread, and whether there is one."""
-        few = int(batch.thread.max()) < 1 << 16  # numpy sorts short numbers by radix
-        order = np.argsort(batch.thread.astype(np.uint16) if few else batch.thread, kind="stable")
-        thread = batch.thread[order]
+        thread = batch.thread
+        if int(thread.max()) < 1 << 16:  # numpy sorts short numbers by radix
+            thread = thread.astype(np.uint16)
+        order = np.argsort(thread, kind="stable")
+        thread = thread[order]
         tsc = batch.tsc[order]
         starts = np.flatnonzero(begins_of_runs(thread))
         earlier = np.empty_like(tsc)
-        is_known_in_order = np.ones(tsc.size, np.bool_)
+        has_earlier = np.ones(tsc.size, np.bool_)
         earlier[1:] = tsc[:-1]
         ends = np.append(starts[1:], tsc.size) - 1
+        # The first event of each thread follows one of an earlier batch, or none.
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            thread_ends = self._last.get(int(thread[start]))
-            is_known_in_order[start] = thread_ends is not None
-            earlier[start] = thread_ends or 0
-            self._last[int(thread[start])] = int(tsc[end])
-        before = np.empty_like(tsc)
-        is_known = np.empty(tsc.size, np.bool_)
-        before[order] = earlier
-        is_known[order] = is_known_in_order
-        return before, is_known
+            number = int(thread[start])
+            last_tsc = self._last.get(number)
+            has_earlier[start] = last_tsc is not None
+            earlier[start] = last_tsc or 0
+            self._last[number] = int(tsc[end])
+        tsc_before = np.empty_like(tsc)
+        has_tsc_before = np.empty(tsc.size, np.bool_)
+        tsc_before[order] = earlier
+        has_tsc_before[order] = has_earlier
+        return tsc_before, has_tsc_before
 
     def _call(self, key: int) -> str:
         """Return the label of a key: a function's id shifted, and the kind."""
@@ -218,44 +233,53 @@ class _TextLines:
 
     def _moment(self, tsc: U64) -> Sequence[Cell]:
         """Return the cells of times."""
-        first = self._first or 0
+        zero_time = self._zero_time or 0
         if self._time == "ticks":
             return self._padded(tsc, 16)
         ns, lost = self._clock.to_ns(tsc)
-        if not lost and first < LATE:
-            return [(SECONDS, ns - first)]
-        texts = [seconds(each - first).encode() for each in self._exact(tsc)]
-        return [(TEXT, self._lines.templates.texts(texts))]
+        if not lost and zero_time < LATE:
+            return [(SECONDS, ns - zero_time)]
+        return self._texts([seconds(time - zero_time) for time in self._exact(tsc)])
 
     def _length(self, entered: U64, tsc: U64) -> Sequence[Cell]:
         """Return the cells of the lengths of calls: 0 where the counter went back."""
-        templates = self._lines.templates
         begin, early = self._clock.to_ns(entered)
         end, late = self._clock.to_ns(tsc)
         ticks = (tsc - entered).view(np.int64)
         wrapped = (ticks > 0) & (tsc < entered)
         if not early and not late and not wrapped.any():
             return [(LENGTH, np.maximum(end - begin, 0))]
-        ends = self._exact(np.where(wrapped, ticks.view(np.uint64), tsc))
-        begins = self._exact(np.where(wrapped, np.uint64(0), entered))
-        spans = (max(end - begin, 0) for begin, end in zip(begins, ends, strict=True))
-        return [(TEXT, templates.texts([duration(span).encode() for span in spans]))]
+        # Where the counter wrapped, a call begins at 0 and ends after its number of ticks.
+        begin_ticks = np.where(wrapped, np.uint64(0), entered)
+        end_ticks = np.where(wrapped, ticks.view(np.uint64), tsc)
+        begin_and_end = zip(self._exact(begin_ticks), self._exact(end_ticks), strict=True)
+        return self._texts([duration(max(end - begin, 0)) for begin, end in begin_and_end])
 
     def _exact(self, tsc: U64) -> list[int]:
         """Return ticks in nanoseconds of any size."""
-        return [ticks * NS_PER_SECOND // self._clock.ticks_per_second for ticks in tsc.tolist()]
+        rate = self._clock.ticks_per_second
+        return [ticks * NS_PER_SECOND // rate for ticks in tsc.tolist()]
 
-    def _since(self, tsc: U64, before: U64) -> Sequence[Cell]:
+    def _since(self, tsc: U64, tsc_before: U64) -> Sequence[Cell]:
         """Return the cells of the ticks since earlier times."""
-        ahead = (tsc - before).view(np.int64) >= 0  # also where the counter wraps
-        ticks = np.where(ahead, tsc - before, before - tsc)
+        ahead = (tsc - tsc_before).view(np.int64) >= 0  # also where the counter wraps
+        ticks = np.where(ahead, tsc - tsc_before, tsc_before - tsc)
         return [where(self._lines.templates, ahead, " +", " -"), (NATURAL, ticks)]
 
     def _padded(self, numbers: NDArray[Any], width: int) -> Sequence[Cell]:
         """Return the cells of natural numbers in so many columns."""
         tens = 10 ** np.arange(1, width, dtype=np.uint64)
-        blanks = width - 1 - np.searchsorted(tens, numbers.astype(np.uint64), side="right")
-        return [self._blanks(blanks), (NATURAL, numbers)]
+        further_digits = np.searchsorted(tens, numbers.astype(np.uint64), side="right")
+        return [self._blanks(width - 1 - further_digits), (NATURAL, numbers)]
+
+    def _texts(self, texts: Iterable[str]) -> list[Cell]:
+        """Return the cells of texts."""
+        encoded = [text.encode() for text in texts]
+        return [(TEXT, self._lines.templates.texts(encoded))]
+
+    def _events(self, batch: Batch, places: I64) -> list[Cell]:
+        """Return the cells of custom and typed events."""
+        return self._texts(self._event(batch, place) for place in places.tolist())
 
     def _event(self, batch: Batch, place: int) -> str:
         """Return the text of a custom or typed event."""
@@ -265,34 +289,34 @@ class _TextLines:
             name = f"{TYPED_EVENT} type={batch.function[place]}"
         return f"{name} size={len(data)} {payload_text(data)}"
 
+    def _head(self, key: int) -> str:
+        """Return process, thread and CPU of a key: the thread's number times CPUS, and the CPU."""
+        thread, cpu = divmod(key, CPUS)
+        pid, tid = self._threads[thread]
+        shown_cpu = "?" if cpu == NO_CPU else cpu
+        return f"{pid}/{tid} cpu{shown_cpu}"
+
 
 def _indent(depth: int) -> str:
     """Return the blanks before an event, and its depth if that is great."""
-    return "  " * depth if depth <= DEEPEST else f"{'  ' * DEEPEST}[{depth}] "
-
-
-def _head(pids: U64, tids: U64, key: int) -> str:
-    """Return process, thread and CPU of a key: the thread's id times CPUS, and the CPU."""
-    thread, cpu = divmod(key, CPUS)
-    pid, tid = (int(ids[thread]) & LOW32 for ids in (pids, tids))
-    return f"{pid}/{tid} cpu{'?' if cpu == NO_CPU else cpu}"
+    if depth <= DEEPEST:
+        return "  " * depth
+    return "  " * DEEPEST + f"[{depth}] "
 
 
 def _label(word: str, names: Names, function: int) -> str:
     """Return a word, and name and id of a function; only the id if it has no name."""
     name = names[function]
-    return f"{word} #{function}" if name == str(function) else f"{word} {name} #{function}"
+    if name == str(function):
+        return f"{word} #{function}"
+    return f"{word} {name} #{function}"
 
 
 def seconds(ns: int) -> str:
     """Return a time in seconds, to the nanosecond, with a sign only if it is negative."""
-    if ns >= NS_PER_SECOND:
-        digits = str(ns)
-        return f"{digits[:-9]:>6}.{digits[-9:]}"
-    if ns >= 0:
-        return f"     0.{ns:09d}"
-    whole, part = divmod(-ns, NS_PER_SECOND)
-    return f"{f'-{whole}':>6}.{part:09d}"
+    whole_seconds, remainder = divmod(abs(ns), NS_PER_SECOND)
+    sign = "-" if ns < 0 else ""
+    return f"{f'{sign}{whole_seconds}':>6}.{remainder:09d}"
 
 
 # --- Metadata among the lines --------------------------------------------------------------------
@@ -317,55 +341,53 @@ class _Metadata:
         self._behind: dict[int, list[str]] = {}
         self._whole = whole_of(capture) is capture
         waiting: list[str] = []
-        last: int | None = None
+        last_event: int | None = None
         for record in whole_of(capture).checked_records():
-            shown = record.to_json()
-            kind = shown["record"]
+            fields = record.to_json()
+            kind = fields["record"]
             if kind in EVENTS:
                 if kind == "call_argument":  # shown with its call
                     continue
                 if waiting:
                     self._before[record.offset] = waiting
                     waiting = []
-                last = record.offset
+                last_event = record.offset
             elif kind in BEGINNING:
-                waiting.append(metadata_line(shown))
-            elif waiting or last is None:
-                (waiting or self.head).append(metadata_line(shown))
+                waiting.append(metadata_line(fields))
+            elif waiting or last_event is None:
+                (waiting or self.head).append(metadata_line(fields))
             else:
-                self._behind.setdefault(last, []).append(metadata_line(shown))
-        if waiting:
-            self._before[-1] = waiting
+                self._behind.setdefault(last_event, []).append(metadata_line(fields))
+        self._at_end = waiting
 
-    def among(self, batch: Batch, lines: Sequence[str | None]) -> list[str]:
+    def among(self, batch: Batch, line_by_place: Mapping[int, str]) -> list[str]:
         """Return the lines of a batch with the metadata lines before and after them."""
         out: list[str] = []
-        for offset, line in zip(batch.offset.tolist(), lines, strict=True):
-            before = self._before.pop(offset, ())
-            behind = self._behind.pop(offset, ())
-            if line is not None:
-                out += (*before, line, *behind)
+        for place, offset in enumerate(batch.offset.tolist()):
+            lines_before = self._before.pop(offset, ())
+            lines_behind = self._behind.pop(offset, ())
+            if place in line_by_place:
+                out += (*lines_before, line_by_place[place][:-1], *lines_behind)
         return out
 
-    def rest(self) -> list[str]:
-        """Return the lines without an event, in file order."""
+    def orphans(self) -> list[str]:
+        """Return the lines without an event, in file order; none for a view."""
         if not self._whole:
             return []
-        return [
-            line
-            for where in (self._behind, self._before)
-            for _, lines in sorted(where.items(), key=lambda item: (item[0] < 0, item[0]))
-            for line in lines
-        ]
+        out: list[str] = []
+        for lines_by_offset in (self._behind, self._before):
+            for offset in sorted(lines_by_offset):
+                out += lines_by_offset[offset]
+        return out + self._at_end
 
 
-def metadata_line(shown: Mapping[str, Any]) -> str:
+def metadata_line(fields: Mapping[str, Any]) -> str:
     """Return the line of a record that is not an event."""
-    members = " ".join(
-        f"{name}={orjson.dumps(value).decode() if isinstance(value, bool) else value}"
-        for name, value in shown.items()
-        if name not in HIDDEN
-    )
-    if shown["record"] in ("damaged", "unknown"):
-        members += f" nbytes={shown['nbytes']}"
-    return f"{shown['offset']:>8} -- {shown['record']} {members}".rstrip()
+    members = []
+    for name, value in fields.items():
+        if name not in HIDDEN:
+            text = str(value).lower() if isinstance(value, bool) else value
+            members.append(f"{name}={text}")
+    if fields["record"] in ("damaged", "unknown"):
+        members.append(f"nbytes={fields['nbytes']}")
+    return " ".join([f"{fields['offset']:>8} --", fields["record"], *members])

@@ -25,17 +25,20 @@ from fx_xray.export.presentation import (
     argument_members,
     clock_of,
     names_of,
+    process_and_thread_ids,
     walk,
-    who,
     whole_of,
 )
 from fx_xray.format import BASIC_PID_VERSION
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
+from fx_xray.read.views import Bools
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import MICROS, NATURAL, TEXT
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.row_texts import Lines, Numbered, json_string
 from fxframework.model.capture import Capture
+
+I64 = NDArray[np.int64]
 
 FRAMES: Final = 1 << 14
 """Frames written together."""
@@ -52,22 +55,31 @@ def microseconds(tsc: U64, rate: int, *, digits: int, nearest: bool = False) -> 
     scale = 10 ** (6 + digits)
     unit = 10**digits
     if rate > (1 << 63) // _STEP or (tsc.size and int(tsc.max()) // rate >= 1 << 43):
+        # Products may not fit in 64 bits.
         half = rate // 2 if nearest else 0
-        values = [divmod((ticks * scale + half) // rate, unit) for ticks in tsc.tolist()]
-        return [f"{whole}.{part:0{digits}d}" for whole, part in values]
+        scaled = [(ticks * scale + half) // rate for ticks in tsc.tolist()]
+        parts = [divmod(value, unit) for value in scaled]
+    else:
+        seconds, remainder = np.divmod(tsc, np.uint64(rate))
+        fraction = _scaled_fraction(remainder, rate, scale, nearest=nearest)
+        micros, below = np.divmod(fraction, np.uint64(unit))
+        micros += seconds * np.uint64(1_000_000)
+        parts = list(zip(micros.tolist(), below.tolist(), strict=True))
+    return [f"{micros}.{below:0{digits}d}" for micros, below in parts]
+
+
+def _scaled_fraction(remainder: U64, rate: int, scale: int, *, nearest: bool) -> U64:
+    """Return ``remainder * scale / rate`` for remainders below ``rate``, without overflow.
+
+    Long division in two steps: by ``_STEP`` first, then by the rest of ``scale``.
+    """
     divisor = np.uint64(rate)
-    whole, rest = np.divmod(tsc, divisor)
-    high, rest = np.divmod(rest * np.uint64(_STEP), divisor)
-    low, rest = np.divmod(rest * np.uint64(scale // _STEP), divisor)
+    second_step = np.uint64(scale // _STEP)
+    high, remainder = np.divmod(remainder * np.uint64(_STEP), divisor)
+    low, remainder = np.divmod(remainder * second_step, divisor)
     if nearest:
-        low += rest >= divisor - rest
-    fraction = high * np.uint64(scale // _STEP) + low
-    micros, part = np.divmod(fraction, np.uint64(unit))
-    micros += whole * np.uint64(1_000_000)
-    return [
-        f"{micros_match}.{p:0{digits}d}"
-        for micros_match, p in zip(micros.tolist(), part.tolist(), strict=True)
-    ]
+        low += remainder >= divisor - remainder
+    return high * second_step + low
 
 
 @attrs.frozen(kw_only=True)
@@ -80,7 +92,8 @@ class _Form:
     foot: str
     event: str
     """The beginning of an event: its name and its phase."""
-    who: str
+    task: str
+    """Process and thread."""
     time: str
     stack: str
     close: str
@@ -97,7 +110,7 @@ VIEWERS: Final = _Form(
     middle='\n],"stackFrames":{\n',
     foot="\n}}\n",
     event='{{"name":{},"ph":"{}",',
-    who='"pid":{pid},"tid":{tid}',
+    task='"pid":{pid},"tid":{tid}',
     time=',"ts":',
     stack=',"sf":',
     close="}",
@@ -116,7 +129,7 @@ LLVM: Final = _Form(
     middle='\n  ],\n  "displayTimeUnit": "ns",\n  "stackFrames": {\n    ',
     foot="\n  }\n}\n",
     event='{{ "name" : {}, "ph" : "{}", ',
-    who='"tid" : "{tid}", "pid" : "{pid}"',
+    task='"tid" : "{tid}", "pid" : "{pid}"',
     time=', "ts" : "',
     stack='", "sf" : "',
     close='" }',
@@ -145,23 +158,20 @@ class JsonExport(SingleExport):
         calls = Calls(capture, stacks=True)
         events = _JsonEvents(capture, form, self._dropped, with_events=self._with_events)
         self._sink.write(form.head.encode())
-        first = True
+        no_event_yet = True
         for batch in walk(capture, self._dropped):
             letters = events.of(batch, calls.match(batch))
-            # The first event follows none.
-            self._sink.write(letters[len(form.between) if first else 0 :].data)
-            first = first and not letters.size
+            if no_event_yet and letters.size:  # nothing to be separated from
+                letters = letters[len(form.between) :]
+                no_event_yet = False
+            self._sink.write(letters.data)
         self._sink.write(form.middle.encode())
-        frames = (
-            form.frame.format(
-                number, events.names[function], form.parent.format(parent) * (parent >= 0)
-            )
-            for number, function, parent in calls.stacks
-        )
-        between = ""
-        while some := list(itertools.islice(frames, FRAMES)):
-            self._sink.write((between + form.between.join(some)).encode())
-            between = form.between
+        frames = (events.frame(*stack) for stack in calls.stacks)
+        separator = ""
+        while frames_of_block := list(itertools.islice(frames, FRAMES)):
+            block = separator + form.between.join(frames_of_block)
+            self._sink.write(block.encode())
+            separator = form.between
         self._sink.write(form.foot.encode())
         self._dropped[UNMATCHED] += calls.unmatched
 
@@ -172,8 +182,7 @@ class _JsonEvents:
     def __init__(
         self, capture: Capture, form: _Form, dropped: Counter[str], *, with_events: bool
     ) -> None:
-        self.names = names_of(capture, json_string, dropped)
-        names = self.names
+        self._names = names_of(capture, json_string, dropped)
         """Names of functions as JSON."""
         self._form = form
         self._with_events = with_events
@@ -181,17 +190,25 @@ class _JsonEvents:
         self._clock = clock_of(capture)
         has_processes = (whole_of(capture).version or 0) >= BASIC_PID_VERSION
         self._digits = 4 if form is LLVM and has_processes else 3
-        shows_processes = has_processes or form is VIEWERS
-        self._tasks = [
-            form.who.format(pid=pid if shows_processes else 1, tid=tid) for pid, tid in who(capture)
-        ]
+        ids = process_and_thread_ids(capture)
+        if form is LLVM and not has_processes:
+            ids = [(1, tid) for _, tid in ids]
+        self._tasks = [form.task.format(pid=pid, tid=tid) for pid, tid in ids]
         self._lines = Lines(Templates(b',"args":{', b",", b"}"))
         numbered = partial(Numbered, self._lines.templates, sparse=True)
-        self._who = numbered(self._tasks.__getitem__)
-        self._begins = numbered(lambda function: form.event.format(names[function], "B"))
-        self._ends = numbered(lambda function: form.event.format(names[function], "E"))
+        self._shown_tasks = numbered(self._tasks.__getitem__)
+        self._begins = numbered(partial(self._beginning, "B"))
+        self._ends = numbered(partial(self._beginning, "E"))
         self._latest: dict[int, int] = {}
         """Latest time of each thread's begins and ends."""
+
+    def frame(self, number: int, function: int, parent: int) -> str:
+        """Return a stack as a member of ``stackFrames``; parent -1 is none."""
+        parent_member = self._form.parent.format(parent) if parent >= 0 else ""
+        return self._form.frame.format(number, self._names[function], parent_member)
+
+    def _beginning(self, phase: str, function: int) -> str:
+        return self._form.event.format(self._names[function], phase)
 
     def of(self, batch: Batch, matched: Matched) -> NDArray[np.uint8]:
         """Return the events of a batch that belong to the view, each behind a separator."""
@@ -199,48 +216,56 @@ class _JsonEvents:
         lines = self._lines
         lines.templates.forget(HELD)
         tsc = self._forward(batch)
-        entry = np.isin(batch.kind, list(ENTRIES))
-        for place, values in batch.args.items():
-            if matched.shown[place] and not (entry[place] and self._with_events):
-                self._dropped["arguments" if entry[place] else "arguments of exits"] += len(values)
-        # The ends of inner calls come before that of the call whose exit ends them.
-        inner = np.flatnonzero(matched.inner["shown"])
-        for places, ranks, functions, stacks, beginnings in (
-            (np.flatnonzero(matched.shown & entry), None, batch.function, matched.stacks,
-             self._begins),
-            (np.flatnonzero(matched.shown & matched.ended), None, batch.function, matched.stacks,
-             self._ends),
-            (matched.inner["place"][inner], inner, matched.inner["function"],
-             matched.inner["stack"], self._ends),
-        ):  # fmt: skip
-            rows = places if ranks is None else ranks
-            members: list[Cell] = []
-            if self._with_events and beginnings is self._begins:
-                members = argument_members(lines.templates, batch, places, '"arg{}":'.format)
+        is_entry = np.isin(batch.kind, list(ENTRIES))
+        self._count_lost_arguments(batch, matched.shown, is_entry)
+
+        def put(order: I64, places: I64, beginning: Cell, stacks: I64, *members: Cell) -> None:
             lines.put(
-                2 * places + (ranks is None),
+                order,
                 form.between.encode(),
-                beginnings(functions[rows]),
-                self._who(batch.thread[places]),
+                beginning,
+                self._shown_tasks(batch.thread[places]),
                 form.time.encode(),
                 self._times(tsc[places]),
                 form.stack.encode(),
-                (NATURAL, stacks[rows]),
+                (NATURAL, stacks),
                 *members,
                 form.close.encode(),
             )
+
+        # The ends of inner calls come before that of the call whose exit ends them: they have
+        # even numbers, all other events odd ones.
+        entries = np.flatnonzero(matched.shown & is_entry)
+        members: list[Cell] = []
+        if self._with_events:
+            members = argument_members(lines.templates, batch, entries, '"arg{}":'.format)
+        begins = self._begins(batch.function[entries])
+        put(2 * entries + 1, entries, begins, matched.stacks[entries], *members)
+        exits = np.flatnonzero(matched.shown & matched.ended)
+        put(2 * exits + 1, exits, self._ends(batch.function[exits]), matched.stacks[exits])
+        is_inner_shown = matched.inner["shown"] != 0
+        inner = {name: column[is_inner_shown] for name, column in matched.inner.items()}
+        exits = inner["place"]
+        put(2 * exits, exits, self._ends(inner["function"]), inner["stack"])
         places = np.flatnonzero(matched.shown & (batch.kind >= CUSTOM))
         if self._with_events:
             times = microseconds(tsc[places], self._clock.ticks_per_second, digits=3)
-            shown = (
-                form.between + self._instant(batch, place, time)
+            instants = [
+                self._instant(batch, place, time).encode()
                 for place, time in zip(places.tolist(), times, strict=True)
-            )
-            instants = [text.encode() for text in shown]
-            lines.put(2 * places + 1, (TEXT, lines.templates.texts(instants)))
+            ]
+            texts = lines.templates.texts(instants)
+            lines.put(2 * places + 1, form.between.encode(), (TEXT, texts))
         else:
             self._dropped["custom and typed events"] += places.size
         return lines.joined()[0].data
+
+    def _count_lost_arguments(self, batch: Batch, is_shown: Bools, is_entry: Bools) -> None:
+        """Count the arguments that are not written: those of exits, and all if none is."""
+        for place, values in batch.args.items():
+            if is_shown[place] and not (is_entry[place] and self._with_events):
+                owner = "arguments" if is_entry[place] else "arguments of exits"
+                self._dropped[owner] += len(values)
 
     def _times(self, tsc: U64) -> Cell:
         """Return times in microseconds."""
@@ -249,9 +274,9 @@ class _JsonEvents:
             if not lost:
                 return MICROS, ns
         rate = self._clock.ticks_per_second
-        nearest = self._form.nearest
-        shown = microseconds(tsc, rate, digits=self._digits, nearest=nearest)
-        return TEXT, self._lines.templates.texts([text.encode() for text in shown])
+        times = microseconds(tsc, rate, digits=self._digits, nearest=self._form.nearest)
+        encoded = [time.encode() for time in times]
+        return TEXT, self._lines.templates.texts(encoded)
 
     def _forward(self, batch: Batch) -> U64:
         """Return the times, with those of a thread's calls made ascending.
@@ -259,7 +284,7 @@ class _JsonEvents:
         A viewer sorts by time, and would otherwise nest calls differently from the trace.
         """
         tsc = batch.tsc
-        out: U64 | None = None
+        ascending = tsc
         calls = batch.kind < CUSTOM
         for thread in np.unique(batch.thread).tolist():
             places = np.flatnonzero(calls & (batch.thread == thread))
@@ -272,21 +297,23 @@ class _JsonEvents:
             back = int(np.count_nonzero(latest != times))
             if back:
                 self._dropped["times that go back"] += back
-                out = tsc.copy() if out is None else out
-                out[places] = latest
-        return tsc if out is None else out
+                if ascending is tsc:
+                    ascending = tsc.copy()
+                ascending[places] = latest
+        return ascending
 
     def _instant(self, batch: Batch, place: int, time: str) -> str:
-        kind = int(batch.kind[place])
+        """Return a custom or typed event."""
         data = batch.payloads[place]
-        name = CUSTOM_EVENT if kind == CUSTOM else TYPED_EVENT
-        number = f'"event_type":{batch.function[place]},' if kind == TYPED else ""
+        name = CUSTOM_EVENT
+        arguments = ""
+        if batch.kind[place] == TYPED:
+            name = TYPED_EVENT
+            arguments = f'"event_type":{batch.function[place]},'
         try:
-            shown = f'"data":{json_string(data.decode())}'
+            arguments += f'"data":{json_string(data.decode())}'
         except UnicodeDecodeError:
-            shown = f'"data_hex":"{data.hex()}"'
-        who = self._tasks[int(batch.thread[place])]
-        return (
-            f'{{"name":"{name}","cat":"{name}","ph":"i","s":"t",{who},"ts":{time},'
-            f'"args":{{{number}{shown}}}}}'
-        )
+            arguments += f'"data_hex":"{data.hex()}"'
+        task = self._tasks[int(batch.thread[place])]
+        head = f'{{"name":"{name}","cat":"{name}","ph":"i","s":"t",{task}'
+        return f'{head},"ts":{time},"args":{{{arguments}}}}}'

@@ -61,12 +61,14 @@ class BasicFrames:
 
     def skip(self, offset: int) -> None:
         """Step over whole records before a byte."""
-        self.at = max(HEADER_BYTES, offset - (offset - HEADER_BYTES) % BASIC_BYTES)
+        bytes_into_record = (offset - HEADER_BYTES) % BASIC_BYTES
+        self.at = max(HEADER_BYTES, offset - bytes_into_record)
 
     def blocks(self, most: int = ROOM) -> Iterator[Frames]:
         """Yield the records, ``most`` at a time; none of an empty file."""
         while self.at < self.size:
-            count = min(most, -(-(self.size - self.at) // BASIC_BYTES))
+            whole_records, bytes_over = divmod(self.size - self.at, BASIC_BYTES)
+            count = min(most, whole_records + bool(bytes_over))
             begin = self.at + BASIC_BYTES * np.arange(count)
             end = np.minimum(begin + BASIC_BYTES, self.size)
             self.at = int(end[-1])
@@ -76,23 +78,24 @@ class BasicFrames:
         notes = Notes()
         ordinals = self.ordinal + np.arange(begin.size)
 
-        def report(rule: Rule, rows_found: I64, value: Any = 0) -> None:
-            notes.add(rule, rows_found, begin[rows_found], ordinals[rows_found], value)
+        def report(rule: Rule, row: I64, value: Any = 0) -> None:
+            notes.add(rule, row, begin[row], ordinals[row], value)
 
-        whole_records = int(np.count_nonzero(end - begin == BASIC_BYTES))
+        nbytes = end - begin
         fault = np.zeros(begin.size, np.int64)
-        rows_found = np.arange(whole_records, begin.size)
-        fault[rows_found] = int(rules.PARTIAL_RECORD)
-        report(rules.PARTIAL_RECORD, rows_found, (end - begin)[rows_found])
+        cut_rows = np.flatnonzero(nbytes < BASIC_BYTES)
+        fault[cut_rows] = int(rules.PARTIAL_RECORD)
+        report(rules.PARTIAL_RECORD, cut_rows, nbytes[cut_rows])
+        whole_begin = begin[nbytes == BASIC_BYTES]
         type = np.full(begin.size, -1)
-        type[:whole_records] = self.records.numbers.integers(
-            begin[:whole_records], TYPE_BYTES, big=self.records.big
+        type[: whole_begin.size] = self.records.numbers.integers(
+            whole_begin, TYPE_BYTES, big=self.records.big
         )
-        rows_found = np.flatnonzero(type > 1)
-        fault[rows_found] = int(rules.BAD_TYPE)
-        report(rules.BAD_TYPE, rows_found, type[rows_found])
+        odd_rows = np.flatnonzero(type > 1)
+        fault[odd_rows] = int(rules.BAD_TYPE)
+        report(rules.BAD_TYPE, odd_rows, type[odd_rows])
         calls = np.flatnonzero(type == 0)
-        kind, *who_calls = self.records.fields(BasicFunction, begin[calls], "kind", *WHO)
+        kind, *of_calls = self.records.fields(BasicFunction, begin[calls], "kind", *WHO)
         is_bad = kind > ENTER_ARG
         fault[calls[is_bad]] = int(rules.BAD_KIND)
         report(rules.BAD_KIND, calls[is_bad], kind[is_bad])
@@ -101,26 +104,39 @@ class BasicFrames:
         is_call = (type == 0) & (fault == 0)
         is_argument = type == 1
         arguments = np.flatnonzero(is_argument)
-        who_argues = self.records.fields(BasicArgument, begin[arguments], *WHO)
-        function, thread, process = np.zeros((3, begin.size), np.int64)
-        for rows, columns in ((calls, who_calls), (arguments, who_argues)):
-            function[rows], thread[rows], process[rows] = columns
+        of_arguments = self.records.fields(BasicArgument, begin[arguments], *WHO)
+        owners = np.zeros((len(WHO), begin.size), np.int64)
+        owners[:, calls] = of_calls
+        owners[:, arguments] = of_arguments
+        function, thread, process = owners
         if self.version >= BASIC_PID_VERSION:
             thread += process * THREADS
         is_called, is_orphan = self._called(is_call, is_argument, function, thread)
-        rows_found = np.flatnonzero(is_orphan)
-        report(rules.BASIC_ORPHAN, rows_found, function[rows_found])
+        orphans = np.flatnonzero(is_orphan)
+        report(rules.BASIC_ORPHAN, orphans, function[orphans])
         self._add_sound(begin, fault == 0, is_orphan, thread)
-        shown_kind = np.where(fault > 0, DAMAGED, np.where(is_argument, CALL_ARGUMENT, FUNCTION))
+        shown_kind = np.full(begin.size, FUNCTION, np.uint8)
+        shown_kind[is_argument] = CALL_ARGUMENT
+        shown_kind[fault > 0] = DAMAGED
         self.kinds += np.bincount(shown_kind, minlength=self.kinds.size)
         lost = np.flatnonzero(fault)
         if lost.size:
-            self.losses.append(np.stack([begin[lost], end[lost], fault[lost]]))
+            losses = np.stack([begin[lost], end[lost], fault[lost]])
+            self.losses.append(losses)
         self.ordinal += begin.size
         notes_in_order, rows_noted = notes.in_order()
-        nothing = np.zeros(begin.size, np.int64)
-        return Frames(begin, end, nothing + 1, shown_kind.astype(np.uint8), fault, nothing - 1,
-                      is_called, nothing, notes_in_order, begin[rows_noted])  # fmt: skip
+        return Frames(
+            begin=begin,
+            end=end,
+            count=np.ones(begin.size, np.int64),
+            kind=shown_kind,
+            fault=fault,
+            block=np.full(begin.size, -1),
+            is_called=is_called,
+            tsc=np.zeros(begin.size, np.int64),
+            notes=notes_in_order,
+            noted_at=begin[rows_noted],
+        )
 
     def _called(
         self, is_call: Any, is_argument: Any, function: I64, thread: I64
@@ -130,33 +146,36 @@ class BasicFrames:
         An argument belongs to the call before it, of the same function and thread, unless one
         between them does not.
         """
-        index = np.arange(is_call.size)
         call_before = shifted(latest(~is_argument))
-        carried = self.call or (0, 0)
-        call_function = np.where(call_before < 0, carried[0], function[call_before])
-        call_thread = np.where(call_before < 0, carried[1], thread[call_before])
-        has_call = np.where(call_before < 0, self.call is not None, is_call[call_before])
+        call_function = function[call_before]
+        call_thread = thread[call_before]
+        has_call = is_call[call_before]
+        is_of_block_before = call_before < 0
+        has_call[is_of_block_before] = self.call is not None
+        if self.call is not None:
+            call_function[is_of_block_before], call_thread[is_of_block_before] = self.call
         fits = has_call & (function == call_function) & (thread == call_thread)
         misfit = latest(is_argument & ~fits)
         is_orphan = is_argument & (misfit > call_before)
         is_called = is_call | is_argument & ~is_orphan
-        if index.size:
-            last_call = index[-1] if is_call[-1] else call_before[-1]
-            if not is_called[-1]:
-                self.call = None
-            elif last_call >= 0:
-                self.call = int(function[last_call]), int(thread[last_call])
+        if not is_called[-1]:
+            self.call = None
+        elif is_call[-1]:
+            self.call = int(function[-1]), int(thread[-1])
+        elif call_before[-1] >= 0:
+            self.call = int(call_function[-1]), int(call_thread[-1])
         return is_called, is_orphan
 
     def _add_sound(self, begin: I64, is_sound: Any, is_orphan: Any, thread: I64) -> None:
         """Enter what one thread wrote at a time; arguments of no call begin a new row."""
         sound_before = np.append(self.last_thread is not None, is_sound[:-1])
-        same_thread = thread == np.append(self.last_thread or 0, thread[:-1])
-        begins = is_sound & ~(sound_before & same_thread & ~is_orphan)
-        # The first of the counts is of what goes on with the last row before.
-        rows = np.cumsum(begins)
-        counts = np.bincount(rows[is_sound], minlength=int(rows[-1]) + 1)
+        thread_before = np.append(self.last_thread or 0, thread[:-1])
+        goes_on = sound_before & (thread == thread_before) & ~is_orphan
+        begins = is_sound & ~goes_on
         first = np.flatnonzero(begins)
+        rows = np.cumsum(begins)
+        # The first of the counts is of what goes on with the last row before.
+        counts = np.bincount(rows[is_sound], minlength=first.size + 1)
         self.sound.lengthen(int(counts[0]))
         nothing = np.zeros(first.size, np.int64)
         flags = np.where(is_orphan[first], ORPHAN, 0)

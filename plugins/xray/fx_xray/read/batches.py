@@ -114,8 +114,9 @@ def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
     def shown() -> NDArray[np.int32]:
         numbers, inverse = np.unique(args["name"], return_inverse=True)
         special = {DATA: "data", EVENT_TYPE: "event_type"}
-        names = [special.get(number, f"arg{number}") for number in numbers.tolist()]
-        codes = np.array([strings.intern(name.encode()) for name in names], np.int32)
+        names = (special.get(number, f"arg{number}") for number in numbers.tolist())
+        encoded = [name.encode() for name in names]
+        codes = np.array(list(map(strings.intern, encoded)), np.int32)
         return codes[inverse.reshape(-1)]
 
     def types() -> U8:

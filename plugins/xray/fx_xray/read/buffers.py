@@ -6,7 +6,7 @@ it can be read as events (``SoundRows``). ``frames.FdrPolicy`` has found where t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -117,8 +117,8 @@ class SoundRows:
     def add(self, begin: I64, count: I64, code: Any, block: I64, flags: Any) -> None:
         """Add some."""
         if begin.size:
-            bytes_of_row = (code.astype(np.uint8), flags.astype(np.uint8))
-            self.parts.append((begin, count.astype(np.int32), block, *bytes_of_row))
+            columns = (count.astype(np.int32), block, code.astype(np.uint8), flags.astype(np.uint8))
+            self.parts.append((begin, *columns))
 
     def lengthen(self, count: int) -> None:
         """Let the last row have so many records more."""
@@ -127,7 +127,9 @@ class SoundRows:
 
     def table(self) -> list[NDArray[Any]]:
         """Return the columns, each of shape (rows,); they are no longer held here."""
-        parts = self.parts or [(*np.zeros((3, 0), np.int64), *np.zeros((2, 0), np.uint8))]
+        no_numbers = np.zeros(0, np.int64)
+        no_bytes = np.zeros(0, np.uint8)
+        parts = self.parts or [(no_numbers, no_numbers, no_numbers, no_bytes, no_bytes)]
         self.parts = []
         return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
@@ -280,8 +282,19 @@ class FdrFrames:
 
     def finish(self) -> Frames:
         """End the last buffer, at the end of the file."""
-        none = np.zeros(0, np.int64)
-        rows = Rows(none, none, none, none.astype(np.uint8), none, *np.zeros((3, 0), np.bool_))
+        no_numbers = np.zeros(0, np.int64)
+        no_kinds = np.zeros(0, np.uint8)
+        no_marks = np.zeros(0, np.bool_)
+        rows = Rows(
+            begin=no_numbers,
+            end=no_numbers,
+            counts=no_numbers,
+            kind=no_kinds,
+            fault=no_numbers,
+            closes=no_marks,
+            by_extents=no_marks,
+            is_cut_off=no_marks,
+        )
         self.policy.found = []
         block = Block(self, rows)
         block.find_cut()
@@ -289,65 +302,56 @@ class FdrFrames:
 
     def buffers(self) -> dict[str, I64]:
         """Return what buffers there are, as columns of COLUMNS."""
-        rows = np.concatenate([np.zeros((len(COLUMNS), 0), np.int64), *self.blocks_done], axis=1)
+        no_buffers = np.zeros((len(COLUMNS), 0), np.int64)
+        rows = np.concatenate([no_buffers, *self.blocks_done], axis=1)
         return dict(zip(COLUMNS, rows, strict=True))
 
 
-class Block:
-    """The records of one block, with what is known of the buffers that they are in.
+class RowKinds:
+    """What each row of a block is."""
+
+    def __init__(self, rows: Rows, version: int) -> None:
+        kind = rows.kind
+        self.is_member = rows.fault == 0
+        """Sound records of a buffer."""
+        if version >= EXTENTS_VERSION:
+            self.is_member &= kind != END_OF_BUFFER
+        self.is_call = IS_CALL[kind] & self.is_member
+        self.is_clock = IS_CLOCK[kind] & self.is_member
+        self.is_event = IS_EVENT[kind] & self.is_member
+        self.is_function = (kind == FUNCTION) & self.is_member
+        self.is_argument = (kind == CALL_ARGUMENT) & self.is_member
+        self.is_advance = self.is_function
+        """What has a delta."""
+        if version >= EVENT_DELTA_VERSION:
+            self.is_advance = self.is_function | self.is_event
+
+
+class BufferNumbers:
+    """Which buffer each row of a block is in.
 
     Buffers have *local* numbers: 0 is the one that is open before the block, if one is.
     """
 
-    def __init__(self, frames: FdrFrames, rows: Rows) -> None:
-        self.frames_read = frames
-        self.records = frames.records
-        self.version = frames.version
-        self.rows = rows
-        self.carry = frames.open
-        self.notes = Notes()
-        self.mended = 0
-        self.cut_row = -1
-        count = rows.begin.size
-        self.ordinals = frames.ordinal + np.cumsum(rows.counts) - rows.counts
-        kind = rows.kind
-        self.index = np.arange(count)
-        self.is_member = rows.fault == 0
-        if self.version >= EXTENTS_VERSION:
-            self.is_member &= kind != END_OF_BUFFER
-        self.is_call = IS_CALL[kind] & self.is_member
-        self.is_clock = IS_CLOCK[kind] & self.is_member
-        is_event = IS_EVENT[kind] & self.is_member
-        self.is_advance = (kind == FUNCTION) & self.is_member
-        if self.version >= EVENT_DELTA_VERSION:
-            self.is_advance |= is_event
-        self.is_event = is_event
-        self._number_buffers()
-
-    def _number_buffers(self) -> None:
-        """Say which buffer each row is in."""
-        rows = self.rows
-        carry = self.carry
-        kind = rows.kind
-        index = self.index
-        is_member = self.is_member
-        closes_buffer = rows.closes | (kind == BUFFER_EXTENTS) & is_member
-        if carry.number < 0 and index.size:
+    def __init__(self, rows: Rows, kinds: RowKinds, carry: OpenBuffer) -> None:
+        is_member = kinds.is_member
+        closes_buffer = rows.closes | (rows.kind == BUFFER_EXTENTS) & is_member
+        if carry.number < 0 and closes_buffer.size:
             closes_buffer[0] = True
         last_closing = latest(closes_buffer)
         # The first record behind what closes a buffer opens one.
         self.member_before = shifted(latest(is_member))
         opens_buffer = is_member & (last_closing >= 0) & (self.member_before < last_closing)
         # So does a NewBuffer, unless only extents of its buffer were read.
-        is_new = (kind == NEW_BUFFER) & is_member
-        begun_before = shifted(latest(self.is_call | is_new))
-        carry_begun = bool(carry.flags & (SETTLED | HAS_THREAD))
-        in_this = np.where(
-            last_closing >= 0, begun_before >= last_closing, (begun_before >= 0) | carry_begun
-        )
-        opens_buffer |= is_new & in_this
+        is_new = (rows.kind == NEW_BUFFER) & is_member
+        begun_before = shifted(latest(kinds.is_call | is_new))
+        carry_has_begun = bool(carry.flags & (SETTLED | HAS_THREAD))
+        has_begun_in_block = begun_before >= np.maximum(last_closing, 0)
+        has_begun = has_begun_in_block | (last_closing < 0) & carry_has_begun
+        opens_buffer |= is_new & has_begun
         self.opens = opens_buffer
         self.closers = np.flatnonzero(closes_buffer | opens_buffer)
+        """Rows with which the buffer before them ends."""
         self.local = np.cumsum(opens_buffer)
         last_opening = latest(opens_buffer)
         self.is_open = last_opening >= last_closing
@@ -356,6 +360,7 @@ class Block:
         self.first_row = np.concatenate([[-1], np.flatnonzero(opens_buffer)])
         """The row with which each buffer begins."""
         self.start_row = np.where(self.is_open, self.first_row[self.local], -1)
+        """The row with which the buffer of each row begins."""
 
     def first_of(self, mask: Bools, carried: bool = False) -> I64:
         """Return the first row of each buffer where a mask holds, NO_ROW for none.
@@ -382,40 +387,63 @@ class Block:
             last_rows[buffers[is_last]] = marked_rows[is_last]
         return last_rows
 
+
+class Block:
+    """The records of one block, with what is known of the buffers that they are in."""
+
+    def __init__(self, frames: FdrFrames, rows: Rows) -> None:
+        self.frames_read = frames
+        self.records = frames.records
+        self.version = frames.version
+        self.rows = rows
+        self.carry = frames.open
+        self.notes = Notes()
+        self.mended = 0
+        self.cut_row = -1
+        self.ordinals = frames.ordinal + np.cumsum(rows.counts) - rows.counts
+        self.kinds = RowKinds(rows, self.version)
+        self.buffers = BufferNumbers(rows, self.kinds, self.carry)
+
     # --- Time -------------------------------------------------------------------------------------
 
     def find_cut(self) -> int:
         """Find when clocks were read; return the first record that was cut in half, or -1."""
         rows = self.rows
         carry = self.carry
-        clock = np.flatnonzero(self.is_clock)
+        buffers = self.buffers
+        is_clock = self.kinds.is_clock
+        clock = np.flatnonzero(is_clock)
         tsc = np.empty(clock.size, np.int64)
         for kind in (NEW_CPU, TSC_WRAP):
-            mine = rows.kind[clock] == kind
-            (tsc[mine],) = self.records.metadata(kind, rows.begin[clock[mine]], "tsc")
+            is_of_kind = rows.kind[clock] == kind
+            begin = rows.begin[clock[is_of_kind]]
+            (tsc[is_of_kind],) = self.records.metadata(kind, begin, "tsc")
         tsc[clock == self.cut_row] = self.mended
         self.clock = clock
         self.clock_tsc = tsc
-        first_clock = self.first_of(self.is_clock, carry.is_timed)
-        last_clock = self.last_of(self.is_clock)
-        self.first_clock = first_clock
+        self.first_clock = buffers.first_of(is_clock, carry.is_timed)
+        index = np.arange(rows.begin.size)
+        last_clock = buffers.last_of(is_clock)[buffers.local]
+        is_behind_clock = index > self.first_clock[buffers.local]
+        is_timed_advance = is_behind_clock & self.kinds.is_advance & buffers.is_open
         # Where no clock follows, nobody asks how late it is.
-        is_between = (self.index > first_clock[self.local]) & self.is_advance & self.is_open
-        between = np.flatnonzero(is_between & (self.index < last_clock[self.local]))
-        self.behind = np.flatnonzero(is_between & (self.index > last_clock[self.local]))
+        self.behind = np.flatnonzero(is_timed_advance & (index > last_clock))
         if not clock.size:
             self.jumps = (clock, tsc)
             return -1
-        deltas = np.zeros(self.index.size, np.int64)
+        between = np.flatnonzero(is_timed_advance & (index < last_clock))
+        deltas = np.zeros(index.size, np.int64)
         deltas[between] = self._deltas(self._advances(between))
         sums = np.cumsum(deltas)
         clock_before = np.append(carry.base, tsc[:-1])
         base = clock_before + np.diff(sums[clock], prepend=0)
-        if carry.is_timed and carry.owed and self.local[clock[0]] == 0:
+        clock_buffer = buffers.local[clock]
+        if carry.is_timed and carry.owed and clock_buffer[0] == 0:
+            owed_deltas = [self._deltas(advances) for advances in carry.owed]
             # Of arrays, a sum wraps as the times of records do.
-            base[:1] += np.concatenate([self._deltas(rows) for rows in carry.owed]).sum()
-        buffer = self.local[clock]
-        is_timed = np.diff(buffer, prepend=0 if carry.is_timed else -1) == 0
+            base[:1] += np.concatenate(owed_deltas).sum()
+        timed_buffer = 0 if carry.is_timed else -1
+        is_timed = np.diff(clock_buffer, prepend=timed_buffer) == 0
         jumps = np.flatnonzero(is_timed & are_far(tsc, base))
         self.jumps = clock[jumps], (tsc - base)[jumps]
         if not jumps.size or self.records.big or not self.frames_read.mends:
@@ -464,95 +492,98 @@ class Block:
         frames = self.frames_read
         rows = self.rows
         begin = rows.begin
-        policy_findings = frames.policy.found
-        self._add_found([each for each in policy_findings if each.rule != rules.EXTENTS_PAST_FILE])
+        # Findings at one row are reported in the order in which they are added: extents that go
+        # past the file after what is wrong with the buffer before them.
+        late_findings = []
+        for finding in frames.policy.found:
+            if finding.rule == rules.EXTENTS_PAST_FILE:
+                late_findings.append(finding)
+            else:
+                self._add_found(finding)
         self._check_versions()
         columns = self._columns()
         self._end_buffers(columns, end)
-        self._add_found([each for each in policy_findings if each.rule == rules.EXTENTS_PAST_FILE])
+        for finding in late_findings:
+            self._add_found(finding)
         follows_call = self._follows_call()
-        is_function = (rows.kind == FUNCTION) & self.is_member
-        is_called = np.where(rows.kind == CALL_ARGUMENT, follows_call, is_function)
+        is_argument = rows.kind == CALL_ARGUMENT
+        is_called = np.where(is_argument, follows_call, self.kinds.is_function)
         self._check_records(columns, is_called)
         fault = self._too_large()
         frames.ordinal += int(rows.counts.sum())
-        shown_kind = np.where((fault > 0) & (rows.kind != UNKNOWN), DAMAGED, rows.kind)
+        is_lost = fault > 0
+        shown_kind = np.where(is_lost & (rows.kind != UNKNOWN), DAMAGED, rows.kind)
         np.add.at(frames.kinds, shown_kind, rows.counts)
-        lost_rows = np.flatnonzero(fault > 0)
-        if lost_rows.size:
-            frames.losses.append(
-                np.stack([begin[lost_rows], rows.end[lost_rows], fault[lost_rows]])
-            )
+        if is_lost.any():
+            losses = np.stack([begin[is_lost], rows.end[is_lost], fault[is_lost]])
+            frames.losses.append(losses)
         tsc = np.zeros(begin.size, np.int64)
         if self.cut_row >= 0:
             tsc[self.cut_row] = self.mended
             frames.sound.cut_times.append(self.mended)
             frames.cuts += 1
-        number = np.where(self.is_open, frames.buffer_count - 1 + self.local, -1)
+        numbers_in_file = frames.buffer_count - 1 + self.buffers.local
+        number = np.where(self.buffers.is_open, numbers_in_file, -1)
         self._add_sound(number, follows_call)
         if end is None:
             self._go_on(columns, is_called)
         notes, rows_noted = self.notes.in_order()
-        noted_at = begin[rows_noted] if begin.size else np.full(rows_noted.size, frames.policy.size)
+        noted_at = np.full(rows_noted.size, frames.policy.size)
+        if begin.size:
+            noted_at = begin[rows_noted]
         return Frames(begin, rows.end, rows.counts, rows.kind, fault, number, is_called, tsc,
                       notes, noted_at)  # fmt: skip
 
-    def _add_found(self, findings: list[Found]) -> None:
-        """Enter findings of the policy, but for those behind a record that was cut."""
+    def _add_found(self, finding: Found) -> None:
+        """Enter a finding of the policy, unless it is behind a record that was cut."""
         rows = self.rows
-        for finding in findings:
+        if rows.end.size and finding.at < rows.end[-1]:
             row = np.searchsorted(rows.begin, [finding.at], side="right") - 1
-            if rows.end.size and finding.at < rows.end[-1]:
-                self.notes.add(finding.rule, row, finding.offset, self.ordinals[row], finding.value)
+            self.notes.add(finding.rule, row, finding.offset, self.ordinals[row], finding.value)
 
     def _columns(self) -> dict[str, I64]:
         """Return what is known of each buffer, and the rows at which something of it is decided."""
         rows = self.rows
         carry = self.carry
-        index = self.index
+        buffers = self.buffers
         begin = rows.begin
         kind = rows.kind
-        metadata = self.records.metadata
-        opening = self.first_row[1:]
-        count = self.first_row.size
-        columns = {
-            name: np.concatenate([[getattr(carry, name)], np.zeros(count - 1, np.int64)])
-            for name in ("seconds", "micros", "tsc", "pid", "tid", "flags", "typed")
-        }
-        columns["start"] = np.concatenate([[carry.start], begin[opening]])
-        columns["first_record"] = np.concatenate([[carry.first_record], self.ordinals[opening]])
+        is_member = self.kinds.is_member
+        opening = buffers.first_row[1:]
+        count = buffers.first_row.size
+        columns: dict[str, I64] = {}
+        for name in ("seconds", "micros", "tsc", "pid", "tid", "flags", "typed"):
+            columns[name] = np.zeros(count, np.int64)
+            columns[name][0] = getattr(carry, name)
+        columns["start"] = np.append(carry.start, begin[opening])
+        columns["first_record"] = np.append(carry.first_record, self.ordinals[opening])
         flags = columns["flags"]
-        settled = self.first_of(self.is_call, bool(carry.flags & SETTLED))
+        settled = buffers.first_of(self.kinds.is_call, bool(carry.flags & SETTLED))
         # Only what comes before the first call says something of the buffer.
-        before_settled = index < settled[self.local]
-        thread = self.last_of((kind == NEW_BUFFER) & self.is_member)
-        has_thread = np.flatnonzero(thread >= 0)
-        (columns["tid"][has_thread],) = metadata(NEW_BUFFER, begin[thread[has_thread]], "thread")
-        process = self.last_of((kind == PID) & before_settled & self.is_member)
-        has_process = np.flatnonzero(process >= 0)
-        (columns["pid"][has_process],) = metadata(PID, begin[process[has_process]], "process")
-        is_wall = (kind == WALL_TIME) & before_settled & self.is_member
-        wall = self.first_of(is_wall, bool(carry.flags & WALLED))
-        walled = np.flatnonzero((wall >= 0) & (wall < NO_ROW))
-        columns["seconds"][walled], columns["micros"][walled] = metadata(
-            WALL_TIME, begin[wall[walled]], "seconds", "micros"
-        )
-        no_thread = (settled >= 0) & (settled < NO_ROW) & ((thread < 0) | (thread > settled))
+        is_unsettled = np.arange(begin.size) < settled[buffers.local]
+        may_describe = is_unsettled & is_member
+        thread = buffers.last_of((kind == NEW_BUFFER) & is_member)
+        self._read_into(columns, {"tid": "thread"}, NEW_BUFFER, thread)
+        process = buffers.last_of((kind == PID) & may_describe)
+        self._read_into(columns, {"pid": "process"}, PID, process)
+        is_wall = (kind == WALL_TIME) & may_describe
+        wall = buffers.first_of(is_wall, bool(carry.flags & WALLED))
+        self._read_into(columns, {"seconds": "seconds", "micros": "micros"}, WALL_TIME, wall)
+        is_settled_here = (settled >= 0) & (settled < NO_ROW)
+        no_thread = is_settled_here & ((thread < 0) | (thread > settled))
         no_thread[0] &= not carry.flags & HAS_THREAD
         clock = self.first_clock
-        advance = self.first_of(self.is_advance)
+        advance = buffers.first_of(self.kinds.is_advance)
         no_time = advance < clock
         no_time[0] &= not carry.flags & TIMELESS
         is_timeless = no_time | (flags & TIMELESS != 0)
-        timed = np.flatnonzero((clock >= 0) & (clock < NO_ROW) & ~is_timeless)
-        columns["tsc"][timed] = self.clock_tsc[np.searchsorted(self.clock, clock[timed])]
-        own_time = self.first_of((kind == CALL_ARGUMENT) & self.is_member | self.is_event)
-        spare_rows = np.flatnonzero((kind == TYPED_EVENT) & self.is_member)
-        if self.version < EVENT_DELTA_VERSION:
-            spare_rows = spare_rows[:0]
-        numbers = self.records.numbers
-        is_foreign = numbers.integers(begin[spare_rows] + SPARE_AT, SPARE_BYTES, big=False) != 0
-        columns["typed"] += np.bincount(self.local[spare_rows], minlength=count)
+        is_timed_here = (clock >= 0) & (clock < NO_ROW) & ~is_timeless
+        clock_number = np.searchsorted(self.clock, clock[is_timed_here])
+        columns["tsc"][is_timed_here] = self.clock_tsc[clock_number]
+        own_time = buffers.first_of(self.kinds.is_argument | self.kinds.is_event)
+        typed_buffers, foreign_buffers = self._typed_events()
+        columns["typed"] += np.bincount(typed_buffers, minlength=count)
+        is_inhabitant = is_member & (kind != BUFFER_EXTENTS)
         marks = {
             SETTLED: settled < NO_ROW,
             HAS_THREAD: thread >= 0,
@@ -560,37 +591,65 @@ class Block:
             WALLED: wall < NO_ROW,
             TIMELESS: is_timeless,
             EARLY: own_time < clock,
-            INHABITED: self.last_of(self.is_member & (kind != BUFFER_EXTENTS)) >= 0,
-            CUT_SHORT: self.last_of(rows.is_cut_off) >= 0,
-            FOREIGN_TYPED: np.isin(np.arange(count), self.local[spare_rows[is_foreign]]),
+            INHABITED: buffers.last_of(is_inhabitant) >= 0,
+            CUT_SHORT: buffers.last_of(rows.is_cut_off) >= 0,
+            FOREIGN_TYPED: np.isin(np.arange(count), foreign_buffers),
         }
         for flag, holds in marks.items():
             flags |= np.where(holds, flag, 0)
         columns["no_thread"] = np.where(no_thread, settled, -1)
         columns["no_time"] = np.where(no_time, advance, -1)
-        last_member = self.last_of(self.is_member)
-        has_last = np.flatnonzero(last_member >= 0)
-        last_member = last_member[has_last]
-        # Of calls that follow one another, the last record is the last call.
-        last_bytes = rows.end[last_member] - begin[last_member]
-        last_bytes[kind[last_member] == FUNCTION] = FUNCTION_BYTES
-        for name, values in (
-            ("last", kind[last_member]),
-            ("last_offset", rows.end[last_member] - last_bytes),
-            ("last_record", self.ordinals[last_member] + rows.counts[last_member] - 1),
-        ):
-            columns[name] = np.full(count, getattr(carry, name))
-            columns[name][has_last] = values
+        self._add_last_records(columns)
         return columns
+
+    def _read_into(
+        self, columns: dict[str, I64], fields: Mapping[str, str], kind: int, row: I64
+    ) -> None:
+        """Set columns to fields of a metadata record of each buffer, where one is in the block."""
+        is_here = (row >= 0) & (row < NO_ROW)
+        values = self.records.metadata(kind, self.rows.begin[row[is_here]], *fields.values())
+        for name, column in zip(fields, values, strict=True):
+            columns[name][is_here] = column
+
+    def _typed_events(self) -> tuple[I64, I64]:
+        """Return the buffers of typed events, and of those with other bytes than compiler-rt's."""
+        rows = self.rows
+        is_typed = (rows.kind == TYPED_EVENT) & self.kinds.is_member
+        if self.version < EVENT_DELTA_VERSION:
+            is_typed[:] = False
+        spare = rows.begin[is_typed] + SPARE_AT
+        is_foreign = self.records.numbers.integers(spare, SPARE_BYTES, big=False) != 0
+        buffers = self.buffers.local[is_typed]
+        return buffers, buffers[is_foreign]
+
+    def _add_last_records(self, columns: dict[str, I64]) -> None:
+        """Add kind, offset and number of the last record of each buffer."""
+        rows = self.rows
+        last_row = self.buffers.last_of(self.kinds.is_member)
+        has_last = last_row >= 0
+        last_row = last_row[has_last]
+        kind = rows.kind[last_row]
+        # Of calls that follow one another, the last record is the last call.
+        last_bytes = rows.end[last_row] - rows.begin[last_row]
+        last_bytes[kind == FUNCTION] = FUNCTION_BYTES
+        last_record = self.ordinals[last_row] + rows.counts[last_row] - 1
+        for name, values in (
+            ("last", kind),
+            ("last_offset", rows.end[last_row] - last_bytes),
+            ("last_record", last_record),
+        ):
+            columns[name] = np.full(has_last.size, getattr(self.carry, name))
+            columns[name][has_last] = values
 
     def _end_buffers(self, columns: dict[str, I64], end: int | None) -> None:
         """Report what is wrong with buffers that end; enter them."""
         rows = self.rows
-        closer_index = np.searchsorted(self.closers, self.first_row, side="right")
-        has_ended = closer_index < self.closers.size
+        closers = self.buffers.closers
+        closer_index = np.searchsorted(closers, self.buffers.first_row, side="right")
+        has_ended = closer_index < closers.size
         has_ended[0] &= self.carry.number >= 0
         buffer = np.flatnonzero(has_ended)
-        row = self.closers[closer_index[buffer]]
+        row = closers[closer_index[buffer]]
         if end is None:
             stop = rows.begin[row]
             record = self.ordinals[row]
@@ -612,10 +671,11 @@ class Block:
         no_end = goes_on & ~by_extents
         is_foreign = (flags & (FOREIGN_TYPED | CUT_SHORT)) == FOREIGN_TYPED
         lost_tail = goes_on & by_extents & is_foreign
+        tail_bytes = METADATA_BYTES * own_columns["typed"]
         for rule, holds, value in (
             (rules.ENDS_IN_PREAMBLE, in_preamble, last_kind),
-            (rules.NO_END_RECORD, no_end, 0 * last_kind),
-            (rules.LOST_TAIL, lost_tail, METADATA_BYTES * own_columns["typed"]),
+            (rules.NO_END_RECORD, no_end, np.zeros_like(last_kind)),
+            (rules.LOST_TAIL, lost_tail, tail_bytes),
         ):
             buffers_noted = np.flatnonzero(holds)
             self.notes.add(
@@ -626,52 +686,51 @@ class Block:
                 value[buffers_noted],
             )
         own_columns |= {"stop": stop, "records": record - own_columns["first_record"]}
-        self.frames_read.blocks_done.append(np.stack([own_columns[name] for name in COLUMNS]))
+        ended = np.stack([own_columns[name] for name in COLUMNS])
+        self.frames_read.blocks_done.append(ended)
 
     def _go_on(self, columns: dict[str, I64], is_called: Bools) -> None:
         """Note what is known behind the block."""
         frames = self.frames_read
-        frames.buffer_count += int(self.opens.sum())
-        if not self.index.size:
+        frames.buffer_count += int(self.buffers.opens.sum())
+        local = self.buffers.local
+        if not local.size:
             return
-        if not self.is_open[-1]:
-            frames.open = OpenBuffer()
+        frames.open = OpenBuffer()
+        if not self.buffers.is_open[-1]:
             return
-        names = [
-            attribute.name for attribute in attrs.fields(OpenBuffer) if attribute.name in columns
-        ]
-        rows_behind = self.behind[self.local[self.behind] == self.local[-1]]
+        rows_behind = self.behind[local[self.behind] == local[-1]]
         owed = []
         if rows_behind.size:
             owed.append(self._advances(rows_behind))
         base = 0
         if self.clock.size:
             base = int(self.clock_tsc[-1])
-        if self.carry.number >= 0 and not self.local[-1] and not self.is_clock.any():
+        elif self.carry.number >= 0 and not local[-1]:
+            # The buffer was open before the block, and no clock came since.
             base = self.carry.base
             owed = self.carry.owed + owed
-        frames.open = OpenBuffer(
-            number=frames.buffer_count - 1,
-            is_timed=bool(self.first_clock[-1] < NO_ROW),
-            base=base,
-            owed=owed,
-            is_called=bool(is_called[-1]),
-            **{name: int(columns[name][-1]) for name in names},
-        )
+        frames.open.number = frames.buffer_count - 1
+        frames.open.is_timed = bool(self.first_clock[-1] < NO_ROW)
+        frames.open.base = base
+        frames.open.owed = owed
+        frames.open.is_called = bool(is_called[-1])
+        for attribute in attrs.fields(OpenBuffer):
+            if attribute.name in columns:
+                setattr(frames.open, attribute.name, int(columns[attribute.name][-1]))
 
     # --- The records ------------------------------------------------------------------------------
 
     def _follows_call(self) -> Bools:
         """Return which rows follow a call directly, but for its arguments."""
-        kind = self.rows.kind
         carry = self.carry
-        is_function = (kind == FUNCTION) & self.is_member
-        is_argument = (kind == CALL_ARGUMENT) & self.is_member
-        call = shifted(latest(~is_argument))
-        is_same_buffer = self.is_open[call] & (self.local[call] == self.local)
-        is_near = is_function[call] & is_same_buffer
-        carried = carry.is_called and carry.number >= 0
-        follows: Bools = np.where(call >= 0, is_near, carried & (self.local == 0))
+        local = self.buffers.local
+        call = shifted(latest(~self.kinds.is_argument))
+        is_same_buffer = self.buffers.is_open[call] & (local[call] == local)
+        follows_here = self.kinds.is_function[call] & is_same_buffer
+        carry_is_called = carry.is_called and carry.number >= 0
+        follows_carry = carry_is_called & (local == 0)
+        follows: Bools = np.where(call >= 0, follows_here, follows_carry)
         return follows
 
     def _check_versions(self) -> None:
@@ -683,7 +742,7 @@ class Block:
         if self.version < PID_VERSION:
             newer += [PID, TYPED_EVENT]
         if newer:
-            row = np.flatnonzero(np.isin(kind, newer) & self.is_member)
+            row = np.flatnonzero(np.isin(kind, newer) & self.kinds.is_member)
             begin = self.rows.begin[row]
             ordinal = self.ordinals[row]
             self.notes.add(rules.NEWER_RECORD, row, begin, ordinal, kind[row])
@@ -691,50 +750,48 @@ class Block:
     def _check_records(self, columns: dict[str, I64], is_called: Bools) -> None:
         """Report what is wrong with records."""
         rows = self.rows
-        index = self.index
-        carry = self.carry
         begin = rows.begin
         kind = rows.kind
-        is_member = self.is_member
+        is_member = self.kinds.is_member
 
-        def report(rule: Rule, rows_found: I64, value: Any = 0) -> None:
-            self.notes.add(rule, rows_found, begin[rows_found], self.ordinals[rows_found], value)
+        def report(rule: Rule, row: I64, value: Any = 0) -> None:
+            self.notes.add(rule, row, begin[row], self.ordinals[row], value)
 
-        rows_found = np.flatnonzero(rows.fault == int(rules.BAD_FUNCTION))
-        report(
-            rules.BAD_FUNCTION,
-            rows_found,
-            self.records.fields(Function, begin[rows_found], "kind")[0],
-        )
-        rows_found = np.flatnonzero(kind == UNKNOWN)
-        report(
-            rules.UNKNOWN_METADATA,
-            rows_found,
-            *self.records.fields(Fdr, begin[rows_found], "_kind"),
-        )
+        row = np.flatnonzero(rows.fault == int(rules.BAD_FUNCTION))
+        (bad_kind,) = self.records.fields(Function, begin[row], "kind")
+        report(rules.BAD_FUNCTION, row, bad_kind)
+        row = np.flatnonzero(kind == UNKNOWN)
+        (unknown_kind,) = self.records.fields(Fdr, begin[row], "_kind")
+        report(rules.UNKNOWN_METADATA, row, unknown_kind)
         if self.version >= EXTENTS_VERSION:
-            report(rules.END_RECORD, np.flatnonzero((kind == END_OF_BUFFER) & (rows.fault == 0)))
-        rows_found = np.flatnonzero((kind == WALL_TIME) & is_member)
-        (micros,) = self.records.metadata(WALL_TIME, begin[rows_found], "micros")
+            is_sound_end = (kind == END_OF_BUFFER) & (rows.fault == 0)
+            report(rules.END_RECORD, np.flatnonzero(is_sound_end))
+        row = np.flatnonzero((kind == WALL_TIME) & is_member)
+        (micros,) = self.records.metadata(WALL_TIME, begin[row], "micros")
         is_wrong = (micros < 0) | (micros >= SECOND_IN_MICROS)
-        report(rules.BAD_WALL_TIME, rows_found[is_wrong], micros[is_wrong])
-        report(
-            rules.EMPTY_EVENT, np.flatnonzero(self.is_event & (rows.end - begin == METADATA_BYTES))
-        )
-        last_kind = np.where(self.member_before < 0, carry.last, kind[self.member_before])
-        if index.size:
-            is_first = self.member_before < self.start_row
-            last_kind[is_first] = START
-        rows_found = np.flatnonzero(is_member & ~MAY_FOLLOW[last_kind, kind])
-        last_kinds = last_kind[rows_found].astype(np.int64)
-        report(rules.OUT_OF_ORDER, rows_found, (1 << OF_LAST.low) * last_kinds + kind[rows_found])
-        report(rules.NO_THREAD, np.sort(columns["no_thread"][columns["no_thread"] >= 0]))
-        is_orphan = (kind == CALL_ARGUMENT) & is_member & ~is_called
-        report(rules.ORPHAN_ARGUMENT, np.flatnonzero(is_orphan))
-        report(rules.NO_TIME, np.sort(columns["no_time"][columns["no_time"] >= 0]))
+        report(rules.BAD_WALL_TIME, row[is_wrong], micros[is_wrong])
+        is_empty = rows.end - begin == METADATA_BYTES
+        report(rules.EMPTY_EVENT, np.flatnonzero(self.kinds.is_event & is_empty))
+        last_kind = self._kinds_before()
+        row = np.flatnonzero(is_member & ~MAY_FOLLOW[last_kind, kind])
+        both_kinds = (1 << OF_LAST.low) * last_kind[row].astype(np.int64) + kind[row]
+        report(rules.OUT_OF_ORDER, row, both_kinds)
+        no_thread = columns["no_thread"]
+        report(rules.NO_THREAD, np.sort(no_thread[no_thread >= 0]))
+        report(rules.ORPHAN_ARGUMENT, np.flatnonzero(self.kinds.is_argument & ~is_called))
+        no_time = columns["no_time"]
+        report(rules.NO_TIME, np.sort(no_time[no_time >= 0]))
         report(rules.TIME_JUMP, *self.jumps)
         if self.cut_row >= 0:
             report(rules.CUT_RECORD, np.array([self.cut_row]), self.mended)
+
+    def _kinds_before(self) -> NDArray[Any]:
+        """Return the kind of the record before each in its buffer; START for the first one."""
+        kind = self.rows.kind
+        member_before = self.buffers.member_before
+        kind_before = np.where(member_before < 0, self.carry.last, kind[member_before])
+        kind_before[member_before < self.buffers.start_row] = START
+        return kind_before
 
     def _too_large(self) -> I64:
         """Return by which rule rows are not sound; events may be larger than a limit."""
@@ -743,7 +800,7 @@ class Block:
         if not max_bytes:
             return rows.fault
         nbytes = rows.end - rows.begin
-        large_rows = np.flatnonzero(self.is_event & (nbytes > max_bytes))
+        large_rows = np.flatnonzero(self.kinds.is_event & (nbytes > max_bytes))
         self.notes.add(
             rules.RECORD_TOO_LARGE,
             large_rows,
@@ -758,9 +815,11 @@ class Block:
     def _add_sound(self, number: I64, follows_call: Bools) -> None:
         """Enter the rows of sound records."""
         rows = self.rows
-        flags = np.where(self.opens, FIRST, 0) | np.where(follows_call, FOLLOWS, 0)
-        flags |= np.where(self.index == self.cut_row, CUT, 0)
-        sound = np.flatnonzero(self.is_member)
+        flags = np.where(self.buffers.opens, FIRST, 0)
+        flags[follows_call] |= FOLLOWS
+        if self.cut_row >= 0:
+            flags[self.cut_row] |= CUT
+        sound = np.flatnonzero(self.kinds.is_member)
         self.frames_read.sound.add(
             rows.begin[sound],
             rows.counts[sound],
@@ -774,7 +833,8 @@ def are_far(times: I64, bases: I64) -> Bools:
     """Return which times are so far from others that their records may have been cut in half."""
     is_later = times.view(np.uint64) >= bases.view(np.uint64)
     apart = times - bases
-    is_far: Bools = np.where(is_later, apart, -apart).view(np.uint64) > np.uint64(CUT_RECORD_JUMP)
+    distance = np.where(is_later, apart, -apart).view(np.uint64)
+    is_far: Bools = distance > np.uint64(CUT_RECORD_JUMP)
     return is_far
 
 
@@ -789,16 +849,21 @@ def mended_times(
     """
     half = METADATA_BYTES // 2
     ahead = np.zeros(begin.size, np.int64)
-    for clock, tsc_at in ((NEW_CPU, CPU_TSC_AT), (TSC_WRAP, WRAP_TSC_AT)):
-        mine = np.flatnonzero(kind == clock)
-        low_half = records.numbers.integers(begin[mine] + tsc_at, half - tsc_at, big=False)
-        ahead[mine] = low_half - base[mine] & (1 << 8 * (half - tsc_at)) - 1
+    for clock, tsc_offset in ((NEW_CPU, CPU_TSC_AT), (TSC_WRAP, WRAP_TSC_AT)):
+        of_kind = np.flatnonzero(kind == clock)
+        low_bytes = half - tsc_offset
+        low_mask = (1 << 8 * low_bytes) - 1
+        low_bits = records.numbers.integers(begin[of_kind] + tsc_offset, low_bytes, big=False)
+        ahead[of_kind] = (low_bits - base[of_kind]) & low_mask
     mended = base + ahead
-    is_reached = (ahead < 1 << CUT_REACH_BITS) & (mended.view(np.uint64) >= base.view(np.uint64))
+    does_not_wrap = mended.view(np.uint64) >= base.view(np.uint64)
+    is_reached = (ahead < 1 << CUT_REACH_BITS) & does_not_wrap
+    # The record whose bytes are in the second half.
     is_metadata, follower = records.fields(Fdr, begin + half, "_type", "_kind")
     may_follow = (IS_CLOCK | IS_EVENT)[np.minimum(follower, START)]
     if ends:
         may_follow |= follower == END_OF_BUFFER
     function_kind, function = records.fields(Function, begin + half, "kind", "function_id")
     is_function = (function_kind <= ENTER_ARG) & (function != 0)
-    return mended, is_reached & np.where(is_metadata != 0, may_follow, is_function)
+    is_record = np.where(is_metadata != 0, may_follow, is_function)
+    return mended, is_reached & is_record

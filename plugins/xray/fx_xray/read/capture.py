@@ -204,10 +204,9 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             facts |= {"buffer_size": self.buffer_size, "buffers": blocks["offset"].size}
             is_used = blocks["thread"] >= 0
             if is_used.any():
-                walls = np.unique(
-                    blocks["seconds"][is_used] * 1_000_000 + blocks["micros"][is_used]
-                )
-                facts["wall_time"] = {"first_us": int(walls[0]), "last_us": int(walls[-1])}
+                seconds = blocks["seconds"][is_used]
+                walls = seconds * 1_000_000 + blocks["micros"][is_used]
+                facts["wall_time"] = {"first_us": int(walls.min()), "last_us": int(walls.max())}
         facts |= {
             "threads": int(log.pids.size),
             "processes": int(np.unique(log.pids).size),

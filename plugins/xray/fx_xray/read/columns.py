@@ -20,7 +20,8 @@ Bools = NDArray[np.bool_]
 
 def latest(mask: Bools) -> I64:
     """Return the last row up to each where a mask holds, -1 for none."""
-    return np.maximum.accumulate(np.where(mask, np.arange(mask.size), -1))
+    rows = np.where(mask, np.arange(mask.size), -1)
+    return np.maximum.accumulate(rows)
 
 
 def following(mask: Bools) -> I64:
@@ -32,7 +33,7 @@ def following(mask: Bools) -> I64:
 
 def shifted(rows: I64) -> I64:
     """Return what the row before each has, -1 for the first."""
-    return np.concatenate([[-1], rows[:-1]])[: rows.size]
+    return np.append(-1, rows)[: rows.size]
 
 
 def expanded(begin: I64, count: I64, step: int = FUNCTION_BYTES) -> tuple[I64, I64]:

@@ -154,8 +154,9 @@ def listed(block: Frames) -> NDArray[np.int64]:
     """Return the columns of ``Frame`` of all records of a block, int64 of shape (7, records)."""
     begin, _ = expanded(block.begin, block.count)
     end = np.append(begin[1:], block.end[-1:])
-    rows = block.kind, block.fault, block.block, block.tsc, block.is_called
-    return np.stack([begin, end, *(np.repeat(column, block.count) for column in rows)])
+    of_rows = (block.kind, block.fault, block.block, block.tsc, block.is_called)
+    of_records = [np.repeat(column, block.count) for column in of_rows]
+    return np.stack([begin, end, *of_records])
 
 
 class Walk:

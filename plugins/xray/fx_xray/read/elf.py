@@ -229,9 +229,8 @@ class Elf:
         size = rows["size"].astype(np.uint64)
         place = rows["section"].astype(np.int64) * self._relocatable
         order = np.lexsort((np.arange(rows.size), size, value, place))
-        return SymbolTable(
-            place[order], value[order], size[order], rows["name"][order].astype(np.int64), names
-        )
+        name_starts = rows["name"][order].astype(np.int64)
+        return SymbolTable(place[order], value[order], size[order], name_starts, names)
 
     def lines(self) -> SourceLines | None:
         """Return the lines of the source, where the program has them."""

@@ -252,7 +252,8 @@ class FdrPolicy:
             if self.unsound >= GARBAGE_RUN and self.skip_garbage():
                 records += 1
                 continue
-            records_read, is_stopped = 0, True
+            records_read = 0
+            is_stopped = True
             if self.looks_beyond or self.at < self.limit:
                 records_read, is_stopped = self.read(max(1, most - records))
                 records += records_read
@@ -295,7 +296,10 @@ class FdrPolicy:
         elif self.by_extents:
             sound_count = self.before_questions(end, kind)
         is_stopped = sound_count < count or why == ASKS
-        self.ahead = min(ROOM, 2 * self.ahead) if sound_count == count else LEAST + 2 * sound_count
+        if sound_count == count:
+            self.ahead = min(ROOM, 2 * self.ahead)
+        else:
+            self.ahead = LEAST + 2 * sound_count
         if sound_count == 0:
             return 0, is_stopped
         kind = kind[:sound_count]
@@ -328,16 +332,19 @@ class FdrPolicy:
         """
         extents = np.flatnonzero(kind == BUFFER_EXTENTS)
         (nbytes,) = self.records.metadata(BUFFER_EXTENTS, begin[extents], "bytes")
-        is_right = (nbytes >= 0) & (nbytes <= self.size - end[extents])
+        fits_file = (nbytes >= 0) & (nbytes <= self.size - end[extents])
         limits = np.append(self.limit, end[extents] + nbytes)
         # A buffer begins where the one before it ends.
-        is_right &= begin[extents] == limits[:-1]
-        right_count = extents.size if is_right.all() else int(is_right.argmin())
+        is_sound = fits_file & (begin[extents] == limits[:-1])
         count = begin.size
-        if right_count < extents.size:
-            count = int(extents[right_count])
-        count = min(count, int(np.searchsorted(end, limits[right_count], side="right")))
-        return count, limits
+        last_limit = limits[-1]
+        if not is_sound.all():
+            # The records end before the first extents that are not sound.
+            first_unsound = int(is_sound.argmin())
+            count = int(extents[first_unsound])
+            last_limit = limits[first_unsound]
+        records_within = np.searchsorted(end, last_limit, side="right")
+        return min(count, int(records_within)), limits
 
     def before_questions(self, end: I64, kind: U8) -> int:
         """Return how many records of a buffer come before one that the policy decides on.
@@ -376,7 +383,8 @@ class FdrPolicy:
         if end < 0:
             return False
         self.add_one(self.at + METADATA_BYTES, BUFFER_EXTENTS)
-        self.limit = self.reach = end
+        self.limit = end
+        self.reach = end
         return True
 
     def add(
@@ -390,9 +398,10 @@ class FdrPolicy:
 
     def add_one(self, end: int, kind: int, fault: int = 0, *, cut_off: bool = False) -> None:
         """Add the row that ends at a byte, and go on there."""
-        begin, end_of_row, count = np.array([[self.at], [end], [1]])
+        begins = np.array([self.at])
+        ends = np.array([end])
         kinds = np.array([kind], np.uint8)
-        self.add(begin, end_of_row, count, kinds, fault, cut_off=cut_off)
+        self.add(begins, ends, np.array([1]), kinds, fault, cut_off=cut_off)
         self.at = end
         if not fault or fault == SPACE:
             self.unsound = 0
@@ -402,18 +411,19 @@ class FdrPolicy:
         nothing = np.zeros(0, np.int64)
         kinds = np.zeros(0, np.uint8)
         parts = self.parts or [RowPart(nothing, nothing, nothing, kinds, 0, False, False, False)]
-        begin, end, count = (
-            np.concatenate(columns) for columns in list(zip(*parts, strict=True))[:3]
-        )
+        begin = np.concatenate([part.begin for part in parts])
+        end = np.concatenate([part.end for part in parts])
+        count = np.concatenate([part.counts for part in parts])
         kind = np.concatenate([part.kind for part in parts])
-        sizes = np.array([part.begin.size for part in parts])
-        faults = np.repeat(np.array([part.fault for part in parts]), sizes)
+        sizes = [part.begin.size for part in parts]
+        faults = np.repeat([part.fault for part in parts], sizes)
         faults[kind == UNKNOWN] = int(rules.UNKNOWN_METADATA)
-        faults[(kind == DAMAGED) & (faults == 0)] = int(rules.BAD_FUNCTION)
-        is_cut_off = np.repeat(np.array([part.is_cut_off for part in parts]), sizes)
-        by_extents = np.repeat(np.array([part.by_extents for part in parts]), sizes)
+        is_unnamed = (kind == DAMAGED) & (faults == 0)
+        faults[is_unnamed] = int(rules.BAD_FUNCTION)
+        is_cut_off = np.repeat([part.is_cut_off for part in parts], sizes)
+        by_extents = np.repeat([part.by_extents for part in parts], sizes)
         closes = np.zeros(begin.size, np.bool_)
-        part_begins = np.cumsum(sizes) - sizes
+        part_begins = np.cumsum([0, *sizes[:-1]])
         closes[part_begins[[part.closes for part in parts]]] = True
         return Rows(begin, end, count, kind, faults, closes, is_cut_off, by_extents)
 
@@ -455,13 +465,14 @@ class FdrPolicy:
         last_start = self.size - METADATA_BYTES
         while at <= last_start:
             stop = min(at + SEARCHED, last_start + 1)
-            places = np.flatnonzero(self.data[at:stop] == self.first_extents) + at
+            places = at + np.flatnonzero(self.data[at:stop] == self.first_extents)
             (nbytes,) = self.records.metadata(BUFFER_EXTENTS, places, "bytes")
-            places = places[(nbytes >= 0) & (nbytes <= last_start - places)] + METADATA_BYTES
-            followers = self.data[np.minimum(places, self.size - 1)]
-            places = places[(places == self.size) | (followers == self.first_new_buffer)]
-            if places.size:
-                return int(places[0]) - METADATA_BYTES
+            fits = (nbytes >= 0) & (nbytes <= last_start - places)
+            ends = places[fits] + METADATA_BYTES
+            followers = self.data[np.minimum(ends, self.size - 1)]
+            is_valid = (ends == self.size) | (followers == self.first_new_buffer)
+            if is_valid.any():
+                return int(ends[is_valid][0]) - METADATA_BYTES
             at = stop
         return self.size
 
@@ -604,7 +615,8 @@ class FdrPolicy:
             return self.limit
         if self.page:
             used = end - HEADER_BYTES
-            boundary = HEADER_BYTES + -(-used // self.page) * self.page
+            pages = (used + self.page - 1) // self.page
+            boundary = HEADER_BYTES + pages * self.page
             if boundary == self.size or self.begins(boundary, self.first_new_buffer):
                 return boundary
             if boundary < self.size and not follows:
@@ -655,9 +667,11 @@ class FdrPolicy:
         self.limit, self.bounded, self.by_extents, self.page, self.padded = state
         # Within a part, extents that bound a buffer may have come before the row.
         first_row = int(sizes[part_number]) - self.parts[part_number].begin.size
-        extents = np.flatnonzero(rows.kind[first_row : row + 1] == BUFFER_EXTENTS)
+        kinds = rows.kind[first_row : row + 1]
+        extents = first_row + np.flatnonzero(kinds == BUFFER_EXTENTS)
         if extents.size:
-            self.limit = self.sound_end(int(rows.begin[first_row + extents[-1]]))
+            last_extents = int(rows.begin[extents[-1]])
+            self.limit = self.sound_end(last_extents)
         self.reach = self.limit if self.bounded or not self.by_extents else at
         self.at = at
         self.unsound = 0

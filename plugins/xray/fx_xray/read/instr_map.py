@@ -17,7 +17,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.read.demangling import demangle
 from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
 from fxframework.errors import UnreadableError
 from fxframework.io.source import Source
@@ -26,7 +25,16 @@ from fxframework.registry import lazy
 if TYPE_CHECKING:
     from fx_xray.read.source_lines import SourceLines
 
-__all__ = ["Fault", "Function", "Functions", "InstrumentationMap", "SledKind", "Sleds", "read_map"]
+__all__ = [
+    "Fault",
+    "Function",
+    "Functions",
+    "InstrumentationMap",
+    "SledKind",
+    "Sleds",
+    "demangle",
+    "read_map",
+]
 
 SECTION: Final = "xray_instr_map"
 ELF_MAGIC: Final = b"\x7fELF"
@@ -169,15 +177,22 @@ class InstrumentationMap:
             elif demangled:
                 name = demangle(name)
             word = SledKind(kind).word
-            note = ""
+            comment = ""
             if kind == SledKind.TYPED_EVENT:
                 # llvm-xray knows no such kind, and refuses the whole file.
-                word, note = SledKind.CUSTOM_EVENT.word, f" # {word}"
-            yield (
-                f"- {{ id: {id}, address: 0x{address:X}, function: 0x{function:X}, "
-                f"kind: {word}, always-instrument: {'true' if always else 'false'}, "
-                f"function-name: {quoted(name)}, version: {version} }}{note}\n"
-            ).encode()
+                comment = f" # {word}"
+                word = SledKind.CUSTOM_EVENT.word
+            members = {
+                "id": id,
+                "address": f"0x{address:X}",
+                "function": f"0x{function:X}",
+                "kind": word,
+                "always-instrument": "true" if always else "false",
+                "function-name": quoted(name),
+                "version": version,
+            }
+            shown = ", ".join(f"{key}: {value}" for key, value in members.items())
+            yield f"- {{ {shown} }}{comment}\n".encode()
         yield b"...\n"
 
     def to_csv(self, *, demangled: bool = True) -> Iterator[bytes]:
@@ -191,13 +206,12 @@ class InstrumentationMap:
         known = self.functions
         for id in known.ids:
             name = known.name(id) or ""
-            values = (
-                id,
-                demangle(name) if demangled else name,
-                known.linkage_name(id) or "",
-                f"0x{known.address(id):x}" if known.address(id) else "",
-                known.source(id) or "",
-            )
+            shown_name = demangle(name) if demangled else name
+            address = known.address(id)
+            shown_address = f"0x{address:x}" if address else ""
+            linkage_name = known.linkage_name(id) or ""
+            source = known.source(id) or ""
+            values = (id, shown_name, linkage_name, shown_address, source)
             yield dict(zip(CSV_COLUMNS, values, strict=True))
 
 
@@ -258,7 +272,8 @@ class SymbolTable(NamedTuple):
         None, 0: none.
         """
         first, stop = np.searchsorted(self.place, (place, place + 1)).tolist()
-        row = int(np.searchsorted(self.value[first:stop], np.uint64(address), "right")) - 1 + first
+        symbols_up_to = np.searchsorted(self.value[first:stop], np.uint64(address), "right")
+        row = first + int(symbols_up_to) - 1
         if row < first:
             return None, 0
         start = int(self.value[row])
@@ -500,3 +515,17 @@ def _line_offset(data: bytes, line: int) -> int:
         if not at:
             return len(data)
     return at
+
+
+def demangle(name: str) -> str:
+    """Return a C++ or Rust name as in its source, spelled as LLVM spells it.
+
+    One that is not mangled, or not understood, is returned as it is. The library limits how deep a
+    name nests and how long it becomes. Where LLVM writes ``auto`` for a parameter of a generic
+    lambda's call, it writes the type.
+    """
+    if not name.startswith(("_Z", "__Z", "_R")):
+        return name
+    import demangle as library
+
+    return library.demangle(name, language="rust" if name.startswith("_R") else "itanium")

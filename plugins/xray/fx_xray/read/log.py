@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,12 @@ from fx_xray.format import (
     FIRST,
     FOLLOWS,
     FUNCTION,
+    FUNCTION_BYTES,
     HAS_PID,
     INHABITED,
     KIND_NAMES,
     LOW32,
+    SIGN,
     TIMELESS,
     WALLED,
     Dialect,
@@ -162,16 +164,21 @@ class _FileLog(Log):
         # Offsets ascend, so that a stable order has the first row of each thread first.
         order = order_of(pids * THREADS + (tids & LOW32))
         begins_thread = begins_of_runs(pids[order]) | begins_of_runs(tids[order])
-        first_rows = order[begins_thread]  # the first row of each thread, by its offset
-        place = np.argsort(offsets[first_rows], kind="stable")
+        first_rows = order[begins_thread]
+        by_offset = np.argsort(offsets[first_rows], kind="stable")
         number = np.empty(first_rows.size, np.int32)
-        number[place] = np.arange(first_rows.size, dtype=np.int32)
+        number[by_offset] = np.arange(first_rows.size, dtype=np.int32)
         thread_numbers = np.empty(order.size, np.int32)
         thread_numbers[order] = number[np.cumsum(begins_thread) - 1]
-        self.pids = pids[first_rows[place]].view(np.uint64)
-        self.tids = tids[first_rows[place]].view(np.uint64)
-        self.thread_offsets = offsets[first_rows[place]]
+        first_rows = first_rows[by_offset]
+        self.pids = pids[first_rows].view(np.uint64)
+        self.tids = tids[first_rows].view(np.uint64)
+        self.thread_offsets = offsets[first_rows]
         return thread_numbers
+
+    def _first_rows(self, thread: NDArray[np.int32]) -> I64:
+        """Return the first row of each thread, and the number of rows; ``thread`` ascends."""
+        return np.searchsorted(thread, np.arange(self.pids.size + 1))
 
     @abc.abstractmethod
     def _threads(self) -> Threads:
@@ -185,11 +192,14 @@ class _FileLog(Log):
         for events in in_time(self._threads()):
             for part in parts_of(events, events_at_once):
                 yield part
-                bytes_done = min(bytes_done + 8 * part.kind.size, self.nbytes)
+                bytes_done += FUNCTION_BYTES * part.kind.size
+                bytes_done = min(bytes_done, self.nbytes)
                 # Threads are here and there in the file; what is still needed comes back.
-                end = self.nbytes if bytes_done - bytes_released >= WINDOW else 0
-                self._release(0, end, bytes_done)
-                bytes_released = bytes_done if end else bytes_released
+                if bytes_done - bytes_released >= WINDOW:
+                    self._release(0, self.nbytes, bytes_done)
+                    bytes_released = bytes_done
+                else:
+                    self._release(0, 0, bytes_done)
         self._release(0, self.nbytes)
 
 
@@ -228,52 +238,55 @@ class FdrLog(_FileLog):
     def _settle(self, frames: FdrFrames, frequency: int) -> None:
         """Number the threads, and put their stretches in order."""
         columns = frames.buffers()
-        start, stop, tsc, flags = (columns[name] for name in ("start", "stop", "tsc", "flags"))
-        seconds, micros, pid, tid = (columns[name] for name in ("seconds", "micros", "pid", "tid"))
-        # A buffer that is nothing but its extents is nobody's.
-        inhabited = np.flatnonzero(flags & INHABITED)
-        thread = np.full(start.size, -1, np.int32)
-        if self._file.version == EXTENTS_VERSION:
-            # It does not say the process, and llvm-xray takes the thread.
-            pid = np.where(flags & HAS_PID, pid, tid)
-        thread[inhabited] = self._set_threads(pid[inhabited], tid[inhabited], start[inhabited])
-        is_timeless = flags & TIMELESS != 0
-        base = tsc.copy()
-        for block in np.flatnonzero(flags & (TIMELESS | EARLY)).tolist():
-            wall_micros = int(seconds[block]) * 1_000_000 + int(micros[block])
-            wall_ticks = max(wall_micros * frequency // 1_000_000, 0)
-            base[block] = wrapped(wall_ticks)
+        thread = self._threads_of_buffers(columns)
+        base = _begin_times(columns, frequency)
+        is_timeless = columns["flags"] & TIMELESS != 0
+        ticks = np.where(is_timeless, base, columns["tsc"])
         self.buffers = {
-            "offset": start,
+            "offset": columns["start"],
             "thread": thread,
-            "nbytes": stop - start,
-            "seconds": seconds,
-            "micros": micros.astype(np.int32),
-            "ticks": np.where(is_timeless, base, tsc).view(np.uint64),
+            "nbytes": columns["stop"] - columns["start"],
+            "seconds": columns["seconds"],
+            "micros": columns["micros"].astype(np.int32),
+            "ticks": ticks.view(np.uint64),
             "records": columns["records"],
         }
-        place = _places(thread, (flags & WALLED) != 0, seconds, micros)
-        begin, count, of_block, code, marks = frames.sound.table()
-        is_cut = marks & CUT != 0
-        cut_tsc = np.zeros(begin.size, np.int64)
-        cut_tsc[is_cut] = frames.sound.cut_times
-        chosen = np.flatnonzero(thread[of_block] >= 0)
-        order = chosen[np.argsort(place[of_block[chosen]], kind="stable")]
+        has_wall_time = columns["flags"] & WALLED != 0
+        place = _places(thread, has_wall_time, columns["seconds"], columns["micros"])
+        begin, count, buffer, code, marks = frames.sound.table()
+        base_of_row = base[buffer]
+        base_of_row[marks & CUT != 0] = frames.sound.cut_times
+        # Rows in the order in which their threads wrote them; rows of no thread are left out.
+        order = np.flatnonzero(thread[buffer] >= 0)
+        order = order[np.argsort(place[buffer[order]], kind="stable")]
         code = code[order]
         marks = marks[order]
-        follows = (code[1:] == CALL_ARGUMENT) & (marks[1:] & FOLLOWS != 0)
-        marks[:-1][follows & (code[:-1] == FUNCTION)] |= ARGUED
+        is_argument = (code == CALL_ARGUMENT) & (marks & FOLLOWS != 0)
+        is_argued = (code[:-1] == FUNCTION) & is_argument[1:]
+        marks[:-1][is_argued] |= ARGUED
         based = np.flatnonzero(marks & (FIRST | CUT))
-        rows_based = order[based]
         self._rows = ThreadRows(
             begin=begin[order],
             record=np.append(0, np.cumsum(count[order])),
             code=code,
             flags=marks,
-            first=np.searchsorted(thread[of_block[order]], np.arange(self.pids.size + 1)),
+            first=self._first_rows(thread[buffer[order]]),
             based=based,
-            base=np.where(is_cut[rows_based], cut_tsc[rows_based], base[of_block[rows_based]]),
+            base=base_of_row[order[based]],
         )
+
+    def _threads_of_buffers(self, columns: Mapping[str, I64]) -> NDArray[np.int32]:
+        """Number the threads; return the number of each buffer, -1 for nobody's."""
+        pid = columns["pid"]
+        tid = columns["tid"]
+        if self._file.version == EXTENTS_VERSION:
+            # It does not say the process, and llvm-xray takes the thread.
+            pid = np.where(columns["flags"] & HAS_PID, pid, tid)
+        # A buffer that is nothing but its extents is nobody's.
+        owned = np.flatnonzero(columns["flags"] & INHABITED)
+        thread = np.full(tid.size, -1, np.int32)
+        thread[owned] = self._set_threads(pid[owned], tid[owned], columns["start"][owned])
+        return thread
 
     def _threads(self) -> Threads:
         return FdrThreads(self._file, self._rows, most=self._most)
@@ -290,6 +303,17 @@ def parts_of(events: Events, most: int) -> Iterator[Events]:
         yield picked(events, slice(start, start + most))
 
 
+def _begin_times(columns: Mapping[str, I64], frequency: int) -> I64:
+    """Return the ticks at which buffers begin; by the wall clock where nothing else says them."""
+    ticks = columns["tsc"].copy()
+    for buffer in np.flatnonzero(columns["flags"] & (TIMELESS | EARLY)).tolist():
+        seconds = int(columns["seconds"][buffer])
+        wall_micros = seconds * 1_000_000 + int(columns["micros"][buffer])
+        wall_ticks = wall_micros * frequency // 1_000_000
+        ticks[buffer] = wrapped(max(wall_ticks, 0))
+    return ticks
+
+
 def _places(thread: NDArray[np.int32], walled: Any, seconds: I64, micros: I64) -> I64:
     """By buffer, its place in the order of decoding: by thread, wall time, place in the file."""
     if not thread.size:
@@ -300,9 +324,10 @@ def _places(thread: NDArray[np.int32], walled: Any, seconds: I64, micros: I64) -
     starts = np.searchsorted(thread[order], thread[order])
     has_wall_time = last_walled >= starts
     wall_source = order[np.where(has_wall_time, last_walled, 0)]
-    wall_seconds = np.where(has_wall_time, seconds[wall_source], np.iinfo(np.int64).min)
+    wall_seconds = np.where(has_wall_time, seconds[wall_source], SIGN)
     wall_micros = np.where(has_wall_time, micros[wall_source], 0)
-    reading_order = order[np.lexsort((wall_micros, wall_seconds, thread[order]))]
+    by_time = np.lexsort((wall_micros, wall_seconds, thread[order]))
+    reading_order = order[by_time]
     place = np.empty(order.size, np.int64)
     place[reading_order] = np.arange(order.size)
     return place
@@ -326,8 +351,8 @@ class BasicLog(_FileLog):
         self._count(frames)
         self._take_losses(frames)
         begin, count, thread_keys, code, flags = frames.sound.table()
-        process = (thread_keys.view(np.uint64) // np.uint64(THREADS)).view(np.int64)
-        thread = self._set_threads(process, thread_keys & LOW32, begin)
+        process = thread_keys.view(np.uint64) // np.uint64(THREADS)
+        thread = self._set_threads(process.view(np.int64), thread_keys & LOW32, begin)
         order = order_of(thread.astype(np.int64))
         nothing = np.zeros(0, np.int64)
         self._rows = ThreadRows(
@@ -335,7 +360,7 @@ class BasicLog(_FileLog):
             record=np.append(0, np.cumsum(count[order])),
             code=code[order],
             flags=flags[order],
-            first=np.searchsorted(thread[order], np.arange(self.pids.size + 1)),
+            first=self._first_rows(thread[order]),
             based=nothing,
             base=nothing,
         )

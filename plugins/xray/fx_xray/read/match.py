@@ -86,10 +86,11 @@ class Matcher:
 
     def __init__(self, log: Log, limits: Limits, spans: Spans | None = None) -> None:
         self._log = log
-        self._again = spans is not None
+        self._is_first_pass = spans is None
         self.notes = Findings(limits.max_findings, RULES.numbers)
         if spans is None:
-            spans = Spans(_spilled(log.calls, np.int64), _spilled(log.calls, np.uint8))
+            ticks = _spilled(log.calls, np.int64)
+            spans = Spans(ticks, _spilled(log.calls, np.uint8))
         self.spans = spans
         self.nesting = Nesting(max(log.pids.size, 1), values=2)
         self._max_depth = limits.max_depth or 1 << 62
@@ -101,13 +102,14 @@ class Matcher:
         self.unmatched_exits = 0
         self.unwound = 0
         """Calls that ended with the one around them."""
-        counted = 0 if self._again else min(COUNTED, max(16, log.nbytes // 16))
-        self._calls = np.zeros(counted, np.int64)
+        function_count = min(COUNTED, max(16, log.nbytes // 16))
+        self._calls = np.zeros(function_count if self._is_first_pass else 0, np.int64)
         self._far_calls: list[I64] = []
 
     def rows_of(self, events: Events) -> Rows:
         """Match these events of the log too (``Log.chunks``), and return their rows."""
-        columns: Columns = {**events._asdict(), "tsc": events.tsc.view(np.int64)}
+        columns: Columns = events._asdict()
+        columns["tsc"] = events.tsc.view(np.int64)
         columns["value"] = events.value.view(np.int64)
         kind = columns["kind"] & np.uint8(BACK - 1)
         nesting_kinds = WHAT[kind]
@@ -116,24 +118,21 @@ class Matcher:
         nesting.nest(nesting_kinds, columns["thread"], columns["function"], times_and_offsets)
         begin_rows = np.flatnonzero(nesting_kinds == BEGIN)
         is_unmatched = (nesting_kinds == END) & (nesting.closes < 0)
-        if not self._again:
+        if self._is_first_pass:
             self._measure(columns, kind, begin_rows.size)
             self._note(columns, is_unmatched)
             self._count(columns, begin_rows)
-        slices = {
-            "offset": columns["offset"][begin_rows],
-            "ticks": columns["tsc"][begin_rows],
-            "parent": nesting.parents[begin_rows],
-            "thread": columns["thread"][begin_rows],
-            "depth": np.minimum(nesting.depths[begin_rows], self._max_depth).astype(np.int32),
-            "function": columns["function"][begin_rows],
-            "cpu": columns["cpu"][begin_rows],
-            "entry": kind[begin_rows],
-        }
-        instant_rows = np.flatnonzero(is_unmatched | (kind >= CUSTOM))
+        depths = np.minimum(nesting.depths[begin_rows], self._max_depth)
         names = ("offset", "thread", "function", "cpu")
+        slices = {name: columns[name][begin_rows] for name in names}
+        slices["ticks"] = columns["tsc"][begin_rows]
+        slices["parent"] = nesting.parents[begin_rows]
+        slices["depth"] = depths.astype(np.int32)
+        slices["entry"] = kind[begin_rows]
+        instant_rows = np.flatnonzero(is_unmatched | (kind >= CUSTOM))
         instants = {name: columns[name][instant_rows] for name in names}
-        instants |= {"ticks": columns["tsc"][instant_rows], "kind": kind[instant_rows]}
+        instants["ticks"] = columns["tsc"][instant_rows]
+        instants["kind"] = kind[instant_rows]
         args = self._arguments(columns, kind, begin_rows, instant_rows)
         rows = Rows(slices, instants, args, dict(self.counted))
         nesting.release()
@@ -146,7 +145,8 @@ class Matcher:
         count = self._log.calls
         slices: Columns = {name: arena.empty(count, kind) for name, kind in SLICES.items()}
         # A batch of no events says which columns there are.
-        batch_parts = [self.rows_of(Events.of(np.zeros(0, EVENT)))]
+        no_events = Events.of(np.zeros(0, EVENT))
+        batch_parts = [self.rows_of(no_events)]
         for events in self._log.chunks():
             batch_rows = self.rows_of(events)
             first_row = batch_rows.first["slices"]
@@ -171,12 +171,14 @@ class Matcher:
         self.spans.exit[first_row : first_row + begun] = 0
         end_rows = np.flatnonzero(nesting.closes >= 0)
         rows = nesting.closes[end_rows]
-        self.spans.ticks[rows] = np.maximum(time[end_rows] - nesting.values[end_rows, 0], 0)
+        spans = time[end_rows] - nesting.values[end_rows, 0]
+        self.spans.ticks[rows] = np.maximum(spans, 0)
         self.spans.exit[rows] = kind[end_rows]
         unwound = nesting.unwound
         if unwound.size:
             exits, rows, _, entered, _ = unwound.T
-            self.spans.ticks[rows] = np.maximum(time[exits] - entered, 0)
+            spans = time[exits] - entered
+            self.spans.ticks[rows] = np.maximum(spans, 0)
             self.spans.exit[rows] = UNWOUND
 
     def _count(self, columns: Columns, begins: I64) -> None:
@@ -202,20 +204,23 @@ class Matcher:
         nesting = self.nesting
         offset = columns["offset"]
         rows_back = np.flatnonzero(columns["kind"] >= BACK)
-        found = [FoundAt(int(TIME_BACK), rows_back, offset[rows_back])]
+        findings = [FoundAt(int(TIME_BACK), rows_back, offset[rows_back])]
         if self._max_depth < nesting.rows:
-            is_begin = WHAT[columns["kind"] & np.uint8(BACK - 1)] == BEGIN
-            deep_rows = np.flatnonzero(is_begin & (nesting.depths > self._max_depth))
+            kind = columns["kind"] & np.uint8(BACK - 1)
+            is_deep = nesting.depths > self._max_depth
+            deep_rows = np.flatnonzero(is_deep & (WHAT[kind] == BEGIN))
             depths = nesting.depths[deep_rows]
-            found.append(FoundAt(int(TOO_DEEP), deep_rows, offset[deep_rows], depths))
+            findings.append(FoundAt(int(TOO_DEEP), deep_rows, offset[deep_rows], depths))
         unwound = nesting.unwound
         self.unwound += len(unwound)
-        found.append(FoundAt(int(UNWOUND_CALL), unwound[:, 0], unwound[:, -1]))
+        exit_rows = unwound[:, 0]
+        entry_offsets = unwound[:, -1]
+        findings.append(FoundAt(int(UNWOUND_CALL), exit_rows, entry_offsets))
         unmatched = np.flatnonzero(is_unmatched)
         self.unmatched_exits += unmatched.size
         functions = columns["function"][unmatched]
-        found.append(FoundAt(int(UNMATCHED_EXIT), unmatched, offset[unmatched], functions))
-        self.notes.add_found(found)
+        findings.append(FoundAt(int(UNMATCHED_EXIT), unmatched, offset[unmatched], functions))
+        self.notes.add_found(findings)
 
     # --- Arguments --------------------------------------------------------------------------------
 
@@ -229,43 +234,54 @@ class Matcher:
         events = np.flatnonzero(kind >= ARGUMENT)
         if not events.size:
             if kind.size:
-                self._last = LastCall(*self._row_of_last(kind.size - 1, begins, outside))
+                last_row, last_is_instant = self._row_of_last(kind.size - 1, begins, outside)
+                self._last = LastCall(last_row, last_is_instant)
             return {name: np.zeros(0, type) for name, type in ARGS.items()}
         row_of = self.nesting.closes
         row_of[begins] = self.counted["slices"] + np.arange(begins.size)
         row_of[outside] = self.counted["instants"] + np.arange(outside.size)
-        of_instant = np.zeros(kind.size, np.uint8)
-        of_instant[outside] = 1
+        is_instant = np.zeros(kind.size, np.uint8)
+        is_instant[outside] = 1
         calls = np.flatnonzero(kind < ARGUMENT)
         kind = kind[events]
-        orphan = (kind == ARGUMENT) & (columns["size"][events] < 0)
-        is_own = (kind == ARGUMENT) & ~orphan
+        size = columns["size"][events].astype(np.int32)
+        is_argument = kind == ARGUMENT
+        is_orphan = is_argument & (size < 0)
+        is_own = is_argument & ~is_orphan
         # The last call before each; 0 is the one of the batch before.
         call = np.searchsorted(calls, events)
-        numbers = np.cumsum(is_own)
-        arguments_before = np.concatenate([[0], numbers])[np.searchsorted(events, calls)]
-        number = numbers - 1 - np.concatenate([[-self._last.arguments], arguments_before])[call]
-        parent = np.concatenate([[self._last.row], row_of[calls]])[call]
-        instant = np.concatenate([[self._last.of_instant], of_instant[calls]])[call]
+        arguments_so_far = np.cumsum(is_own)
+        counts_at_events = np.append(0, arguments_so_far)
+        arguments_before = counts_at_events[np.searchsorted(events, calls)]
+        # Arguments of the batch before count as negative: its call's next one is number 0 + them.
+        call_begins = np.append(-self._last.arguments, arguments_before)
+        number = arguments_so_far - 1 - call_begins[call]
+        call_row = np.append(self._last.row, row_of[calls])
+        call_is_instant = np.append(self._last.of_instant, is_instant[calls])
+        parent = np.where(is_own, call_row[call], row_of[events])
+        parent[is_orphan] = -1
+        of_instant = np.where(is_own, call_is_instant[call], ~is_orphan)
+        name = np.where(is_own, number, DATA)
+        name[is_orphan] = 0
         if calls.size:
-            arguments_left = int(numbers[-1] - arguments_before[-1])
-            self._last = LastCall(
-                int(row_of[calls[-1]]), bool(of_instant[calls[-1]]), arguments_left
-            )
+            arguments_of_last = int(arguments_so_far[-1] - arguments_before[-1])
+            self._last = LastCall(int(call_row[-1]), bool(call_is_instant[-1]), arguments_of_last)
         else:
-            self._last.arguments += int(numbers[-1])
-        parent = np.where(is_own, parent, np.where(orphan, -1, row_of[events]))
+            self._last.arguments += int(arguments_so_far[-1])
+        size[is_argument] = 0
         args = {
             "offset": columns["offset"][events],
             "parent": parent,
             "value": columns["value"][events],
-            "of_instant": np.where(is_own, instant, ~orphan).astype(np.uint8),
-            "name": np.where(is_own, number, np.where(orphan, 0, DATA)).astype(np.int32),
-            "size": np.where(kind == ARGUMENT, 0, columns["size"][events]).astype(np.int32),
+            "of_instant": of_instant.astype(np.uint8),
+            "name": name.astype(np.int32),
+            "size": size,
         }
-        typed_rows = np.flatnonzero(kind == TYPED)
+        is_typed = kind == TYPED
+        typed_rows = np.flatnonzero(is_typed)
         if typed_rows.size:
-            order = np.repeat(np.arange(events.size), 1 + (kind == TYPED))
+            # Behind the payload of a typed event comes its type.
+            order = np.repeat(np.arange(events.size), 1 + is_typed)
             args = {name: column[order] for name, column in args.items()}
             types = typed_rows + 1 + np.arange(typed_rows.size)
             args["name"][types] = EVENT_TYPE
@@ -291,12 +307,13 @@ class Matcher:
         """
         offsets = np.sort(self.nesting.open_values()[:, 1])
         self.nesting = Nesting(0)
-        ids = np.flatnonzero(self._calls)
-        far, far_counts = np.unique(
-            np.concatenate([np.zeros(0, np.int64), *self._far_calls]), return_counts=True
-        )
+        near_ids = np.flatnonzero(self._calls)
+        far_calls = np.concatenate([np.zeros(0, np.int64), *self._far_calls])
+        far_ids, far_counts = np.unique(far_calls, return_counts=True)
         self._far_calls = []
-        return np.concatenate((ids, far)), np.concatenate((self._calls[ids], far_counts)), offsets
+        ids = np.append(near_ids, far_ids)
+        counts = np.append(self._calls[near_ids], far_counts)
+        return ids, counts, offsets
 
 
 def exited(rows: Rows) -> I64:
@@ -309,13 +326,11 @@ def beyond(rows: Rows, bound: int) -> I64:
     """Return the byte offsets of rows that are beyond ``bound`` ticks."""
     if bound >= LOW64:
         return np.zeros(0, np.int64)
-    tables = (rows.slices, rows.instants)
-    return np.concatenate(
-        [
-            table_rows["offset"][table_rows["ticks"].view(np.uint64) > np.uint64(bound)]
-            for table_rows in tables
-        ]
-    )
+    offsets = []
+    for columns in (rows.slices, rows.instants):
+        is_beyond = columns["ticks"].view(np.uint64) > np.uint64(bound)
+        offsets.append(columns["offset"][is_beyond])
+    return np.concatenate(offsets)
 
 
 def _joined(parts: list[Columns]) -> Columns:

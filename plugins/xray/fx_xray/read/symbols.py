@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from fx_xray import rules
 from fx_xray.format import MAX_FUNCTION_ID, OBJECT_IDS
-from fx_xray.read.demangling import demangle
-from fx_xray.read.instr_map import Fault, Functions, InstrumentationMap, read_map
+from fx_xray.read.instr_map import Fault, Functions, InstrumentationMap, demangle, read_map
 from fxframework.errors import Rule, UsageError
 from fxframework.io import arena
 from fxframework.model.strings import StringPool
@@ -77,7 +76,10 @@ class Symbols:
     @property
     def faults(self) -> tuple[Fault, ...]:
         """Entries of the maps that are invalid (INVALID_MAP_ENTRY)."""
-        return tuple(fault for each in self.maps.values() for fault in each.faults)
+        faults: list[Fault] = []
+        for instr_map in self.maps.values():
+            faults += instr_map.faults
+        return tuple(faults)
 
     def object(self, id: int) -> int:
         """Number of the object that a function is in, as in its id."""

@@ -44,7 +44,7 @@ from fx_xray.format import (
     BasicFunction,
     Function,
 )
-from fx_xray.read.columns import expanded, let_rise
+from fx_xray.read.columns import expanded, let_rise, shifted
 from fx_xray.read.events import Events
 from fx_xray.read.frames import Records
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
@@ -162,8 +162,8 @@ class Part(NamedTuple):
         counts = np.zeros(0, np.int64)
         if mask.size:
             counts = np.add.reduceat(mask, self.begins, dtype=np.int64)
-        some = self._replace(rows=self.rows[mask], key=self.key[mask])
-        return some.without_empty(counts)
+        chosen = self._replace(rows=self.rows[mask], key=self.key[mask])
+        return chosen.without_empty(counts)
 
 
 class Threads(abc.ABC):
@@ -200,11 +200,13 @@ class Threads(abc.ABC):
             key = key[events]
         begins = np.searchsorted(events, walked.first[part_first])
         counts = np.diff(begins, append=events.size)
-        part = Part(columns, events, key, walked.thread[part_first], begins).without_empty(counts)
+        part = Part(columns, events, key, walked.thread[part_first], begins)
+        part = part.without_empty(counts)
         self._settle(part)
         if self.most and "size" in columns:
-            nbytes = columns["size"][events].astype(np.int64) + METADATA_BYTES
-            return part.where((columns["kind"][events] < CUSTOM) | (nbytes <= self.most))
+            payload_bytes = columns["size"][events].astype(np.int64)
+            fits = METADATA_BYTES + payload_bytes <= self.most
+            return part.where(fits | (columns["kind"][events] < CUSTOM))
         return part
 
     def _walked(self, threads: I64, most: int) -> Walked:
@@ -224,29 +226,32 @@ class Threads(abc.ABC):
         part_last = part_first + row_counts - 1
         begin = rows.begin[row]
         flags = rows.flags[row]
-        count = rows.record[row + 1] - rows.record[row]
+        count = np.diff(rows.record)[row]
         # Of the first row of a part, the first records may have been read before.
         skipped = begin_record - rows.record[first_row]
         begin[part_first] += self.step * skipped
         count[part_first] -= skipped
-        flags[part_first[skipped > 0]] &= np.uint8(0xFF - FIRST - ORPHAN)
-        flags[part_first[skipped > 0]] |= np.uint8(FOLLOWS)
+        continued = part_first[skipped > 0]
+        flags[continued] &= np.uint8(0xFF - FIRST - ORPHAN)
+        flags[continued] |= np.uint8(FOLLOWS)
+        # Of the last row, the last records may be left for later.
         left = rows.record[end_row] - end_record
+        goes_on = left > 0
         count[part_last] -= left
-        flags[part_last[left > 0]] &= np.uint8(0xFF - ARGUED)
+        flags[part_last[goes_on]] &= np.uint8(0xFF - ARGUED)
         place, first_records = expanded(begin, count, self.step)
         return Walked(
-            row,
-            begin,
-            count,
-            rows.code[row],
-            flags,
-            np.repeat(threads, row_counts),
-            place,
-            first_records,
-            part_first,
-            part_last,
-            left > 0,
+            row=row,
+            begin=begin,
+            count=count,
+            code=rows.code[row],
+            flags=flags,
+            thread=np.repeat(threads, row_counts),
+            place=place,
+            first=first_records,
+            part_first=part_first,
+            part_last=part_last,
+            goes_on=goes_on,
         )
 
     def _settle(self, part: Part) -> None:
@@ -259,7 +264,8 @@ class Threads(abc.ABC):
         latest_of = self.states.latest
         key[begins] = np.maximum(key[begins], latest_of[threads])
         let_rise(key, begins)
-        latest_of[threads] = key[np.append(begins[1:], key.size) - 1]
+        ends = np.append(begins[1:], key.size)
+        latest_of[threads] = key[ends - 1]
 
     @abc.abstractmethod
     def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
@@ -325,7 +331,8 @@ class FdrThreads(Threads):
         self._read_arguments(out, walked, np.flatnonzero(is_argument))
         # Calls that arguments follow are such, also where they say nothing of them.
         argued = walked.last_records(np.flatnonzero(walked.flags & ARGUED))
-        out["kind"][argued[out["kind"][argued] == ENTER]] = ENTER_ARG
+        is_entry = out["kind"][argued] == ENTER
+        out["kind"][argued[is_entry]] = ENTER_ARG
         function = np.flatnonzero(is_function)
         self._mark_back(out["kind"], walked, function, tsc)
         self._go_on(walked, out, tsc, cpu, function)
@@ -345,24 +352,27 @@ class FdrThreads(Threads):
     def _read_events(self, out: Columns, delta: I64, walked: Walked, event: I64) -> I64 | None:
         """Read custom and typed events; return their own times, up to version 4."""
         with_deltas = self.records.version >= EVENT_DELTA_VERSION
-        own_times = None if with_deltas or not event.size else np.zeros(event.size, np.int64)
-        for kind, shown in ((CUSTOM_EVENT, CUSTOM), (TYPED_EVENT, TYPED)):
-            is_mine = walked.code[event] == kind
-            mine = event[is_mine]
-            if not mine.size:
+        own_times = None
+        time_name = "delta"
+        if event.size and not with_deltas:
+            own_times = np.zeros(event.size, np.int64)
+            time_name = "tsc"
+        for kind, shown_kind in ((CUSTOM_EVENT, CUSTOM), (TYPED_EVENT, TYPED)):
+            is_of_kind = walked.code[event] == kind
+            row = event[is_of_kind]
+            if not row.size:
                 continue
-            record = walked.first[mine]
-            begin = walked.begin[mine]
-            names = ["_size", "delta" if with_deltas else "tsc"]
-            names += ["event_type"] if kind == TYPED_EVENT else []
-            size, time, *types = self.records.metadata(kind, begin, *names)
+            record = walked.first[row]
+            begin = walked.begin[row]
+            size, time = self.records.metadata(kind, begin, "_size", time_name)
             if own_times is None:
                 delta[record] = time
             else:
-                own_times[is_mine] = time
-            out["kind"][record] = shown
-            if types:
-                out["function"][record] = types[0]
+                own_times[is_of_kind] = time
+            out["kind"][record] = shown_kind
+            if kind == TYPED_EVENT:
+                (event_type,) = self.records.metadata(kind, begin, "event_type")
+                out["function"][record] = event_type
             out["value"][record] = begin + METADATA_BYTES
             out["size"][record] = size
         return own_times
@@ -410,13 +420,15 @@ class FdrThreads(Threads):
         record = walked.first[row]
         has_call = walked.flags[row] & FOLLOWS != 0
         calls = np.flatnonzero(walked.code == FUNCTION)
-        last_record = walked.last_records(calls)
-        call = np.append(-1, calls)[np.searchsorted(calls, row)]
-        part_first = walked.part_first[np.searchsorted(walked.part_first, row, side="right") - 1]
-        functions = np.append(np.uint32(0), out["function"][last_record])
-        own_function = functions[np.searchsorted(calls, row)]
+        last_functions = out["function"][walked.last_records(calls)]
+        # The last row of calls before each; 0 stands for none.
+        call_number = np.searchsorted(calls, row)
+        call = np.append(-1, calls)[call_number]
+        own_function = np.append(np.uint32(0), last_functions)[call_number]
+        part_number = np.searchsorted(walked.part_first, row, side="right") - 1
         function_before = self.states.function[walked.thread[row]]
-        function = np.where(call >= part_first, own_function, function_before)
+        is_in_part = call >= walked.part_first[part_number]
+        function = np.where(is_in_part, own_function, function_before)
         out["kind"][record] = ARGUMENT
         out["function"][record] = np.where(has_call, function, 0)
         (value,) = self.records.metadata(CALL_ARGUMENT, walked.begin[row], "value")
@@ -428,11 +440,12 @@ class FdrThreads(Threads):
         if not function.size:
             return
         begins = walked.first[function]
-        time_before = np.append(0, tsc[walked.last_records(function[:-1])])
+        end_times = tsc[walked.last_records(function)]
+        time_before = shifted(end_times)
         thread = walked.thread[function]
         is_first = begins_of_runs(thread)
         time_before[is_first] = self.states.last_call[thread[is_first]]
-        is_back = tsc[begins].view(np.uint64) < time_before.view(np.uint64)
+        is_back = is_below(tsc[begins], time_before)
         # One that follows another directly is never earlier, as its delta has no sign.
         is_back &= walked.flags[function] & FOLLOWS == 0
         kinds[begins[is_back]] |= BACK
@@ -476,26 +489,30 @@ class BasicThreads(Threads):
             BasicFunction, place[call], "cpu", "kind", "function_id", "tsc"
         )
         # Of an argument: those of the last call before it, of its thread.
-        before = np.cumsum(~is_argument) - 1
+        call_number = np.cumsum(~is_argument) - 1
         part_begins = walked.first[walked.part_first]
         first_record = np.repeat(part_begins, np.diff(part_begins, append=place.size))
-        is_here = (before >= 0) & (np.append(call, -1)[before] >= first_record)
+        # Number -1, before the first call, is the last of these: no record.
+        call_record = np.append(call, -1)[call_number]
+        is_here = call_record >= first_record
         has_call = np.ones(place.size, np.bool_)
-        has_call[walked.first[walked.flags & ORPHAN != 0]] = False
+        orphan_rows = walked.flags & ORPHAN != 0
+        has_call[walked.first[orphan_rows]] = False
 
         def known(of_calls: I64, of_threads: I64) -> I64:
-            return np.where(is_here, np.append(of_calls, 0)[before], of_threads[thread])
+            own = np.append(of_calls, 0)[call_number]
+            return np.where(is_here, own, of_threads[thread])
 
         times = known(tsc, states.base)
         function = known(functions, states.function)
         cpu = known(cpus, states.cpu)
         self._mark_arguments(kinds, walked, call, is_argument)
         call_thread = thread[call]
-        call_before = np.append(0, tsc[:-1])[: call.size]
+        time_before = shifted(tsc)
         is_first = begins_of_runs(call_thread)
-        call_before[is_first] = states.base[call_thread[is_first]]
-        is_back = tsc.view(np.uint64) < call_before.view(np.uint64)
-        out["kind"][call] = kinds | np.where(is_back, BACK, 0)
+        time_before[is_first] = states.base[call_thread[is_first]]
+        is_back = is_below(tsc, time_before)
+        out["kind"][call] = kinds + BACK * is_back
         if argument.size:
             add_values(out)
             out["kind"][argument] = ARGUMENT
@@ -510,16 +527,19 @@ class BasicThreads(Threads):
         states.base[threads] = times[last_records]
         states.cpu[threads] = out["cpu"][last_records]
         states.function[threads] = out["function"][last_records]
-        return out, times ^ SIGN, np.ones(walked.count.size, np.bool_)
+        all_rows = np.ones(walked.count.size, np.bool_)
+        return out, times ^ SIGN, all_rows
 
     def _mark_arguments(self, kinds: I64, walked: Walked, call: I64, is_argument: Bools) -> None:
         """Let calls that arguments follow be such, also where they say nothing of them."""
         # Between a call and its arguments, no row ends.
-        row = np.repeat(np.arange(walked.count.size), walked.count)
-        follows = np.append(is_argument[1:] & (row[1:] == row[:-1]), False)
-        last_records = walked.last_records(walked.part_last)[walked.goes_on]
-        follows[last_records] = self._is_argument(walked.place[last_records] + BASIC_BYTES)
-        kinds[follows[call] & (kinds == ENTER)] = ENTER_ARG
+        is_argued = np.append(is_argument[1:], False)
+        is_argued[walked.last_records()] = False
+        # The record behind the last one of a part is not among these, but in the file.
+        last_records = walked.last_records(walked.part_last[walked.goes_on])
+        places_behind = walked.place[last_records] + BASIC_BYTES
+        is_argued[last_records] = self._is_argument(places_behind)
+        kinds[is_argued[call] & (kinds == ENTER)] = ENTER_ARG
 
     def _is_argument(self, places: I64) -> Bools:
         """Return which of the records at some places are arguments."""
@@ -534,8 +554,13 @@ def in_place(own: I64, base: I64) -> I64:
     Such a time may be nonsense: only one that is a little ahead of the thread counts.
     """
     ahead = own - base
-    is_later = own.view(np.uint64) >= base.view(np.uint64)
-    return np.where(is_later & (ahead >= 0) & (ahead < 1 << NEARBY), own, base)
+    is_near = (ahead >= 0) & (ahead < 1 << NEARBY)
+    return np.where(is_near & ~is_below(own, base), own, base)
+
+
+def is_below(ticks: I64, others: I64) -> Bools:
+    """Return which ticks are below others, as numbers without a sign."""
+    return ticks.view(np.uint64) < others.view(np.uint64)
 
 
 def sets(records: I64, values: I64) -> Change:
@@ -578,13 +603,13 @@ class Window:
         """Events that are held before those that are due are given out though they be few."""
         if count * self.most > TOGETHER:
             # Where each thread begins tells which of them to read first.
-            pieces = np.arange(TOGETHER // PEEKED, count, TOGETHER // PEEKED)
-            for threads_peeked in np.split(open_threads, pieces):
-                self.read(threads_peeked, PEEKED)
+            threads_at_once = TOGETHER // PEEKED
+            for start in range(0, count, threads_at_once):
+                self.read(open_threads[start : start + threads_at_once], PEEKED)
 
-    def read(self, some: I64, most: int) -> None:
+    def read(self, threads: I64, most: int) -> None:
         """Read more of some threads, of the first ones at least."""
-        part = self.threads.read(some, most)
+        part = self.threads.read(threads, most)
         if part.rows.size:
             self.parts.append(part)
             self.held += part.rows.size
@@ -614,19 +639,23 @@ class Window:
         part = joined(self.parts)
         self.parts = []
         self.held = 0
+        rows = part.rows
+        key = part.key
         if until is not None:
-            is_left = part.key >= until
+            is_left = key >= until
             part_left = part.where(is_left)
-            if part_left.rows.size:
-                columns = {name: column[part_left.rows] for name, column in part.columns.items()}
-                self.parts = [
-                    part_left._replace(columns=columns, rows=np.arange(part_left.rows.size))
-                ]
-                self.held = part_left.rows.size
-                is_due = ~is_left
-                part = part._replace(rows=part.rows[is_due], key=part.key[is_due])
-        by_time = stable_order(part.key)
-        return events_of(part.columns, part.rows if by_time is None else part.rows[by_time])
+            count_left = part_left.rows.size
+            if count_left:
+                columns = picked_columns(part.columns, part_left.rows)
+                held_part = part_left._replace(columns=columns, rows=np.arange(count_left))
+                self.parts = [held_part]
+                self.held = count_left
+                rows = rows[~is_left]
+                key = key[~is_left]
+        by_time = stable_order(key)
+        if by_time is not None:
+            rows = rows[by_time]
+        return events_of(part.columns, rows)
 
 
 def joined(parts: list[Part]) -> Part:
@@ -639,9 +668,9 @@ def joined(parts: list[Part]) -> Part:
                 add_values(part.columns)
     records = [part.columns["kind"].size for part in parts]
     first_records = np.cumsum([0, *records[:-1]])
-    columns = {
-        name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns
-    }
+    columns = {}
+    for name in parts[0].columns:
+        columns[name] = np.concatenate([part.columns[name] for part in parts])
     events = [part.rows.size for part in parts]
     rows = np.concatenate([part.rows for part in parts])
     rows += np.repeat(first_records, events)
@@ -659,9 +688,14 @@ def joined(parts: list[Part]) -> Part:
     return Part(columns, rows[event], key[event], threads, firsts[is_first])
 
 
+def picked_columns(columns: Columns, rows: I64) -> Columns:
+    """Return some rows of columns."""
+    return {name: column[rows] for name, column in columns.items()}
+
+
 def events_of(columns: Columns, rows: I64) -> Events:
     """Return some rows of columns as events."""
-    chosen = {name: column[rows] for name, column in columns.items()}
+    chosen = picked_columns(columns, rows)
     if "value" not in columns:
         chosen["value"] = np.broadcast_to(np.uint64(0), rows.size)
         chosen["size"] = np.broadcast_to(np.int32(0), rows.size)

@@ -117,9 +117,9 @@ class YamlCapture(EventCapture):
         known = Memo(_line_without_time, KNOWN)
         while piece_start < size:
             line = _LINE.match(data, piece_start)
-            parsed = (
-                known[line[1], line[3]] if line and line.end() - piece_start <= most_bytes else None
-            )
+            parsed = None
+            if line and len(line[0]) <= most_bytes:
+                parsed = known[line[1], line[3]]
             if line and parsed:
                 kind, fields, _ = parsed
                 piece = self._timed(piece_start, line[0], kind, {**fields, "tsc": int(line[2])})

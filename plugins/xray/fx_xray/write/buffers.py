@@ -6,6 +6,7 @@ say, or that is on another CPU, has a clock before it: a NewCPUId or a TSCWrap.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -106,7 +107,8 @@ class Rows:
     @classmethod
     def joined(cls, parts: Sequence[Rows]) -> Rows:
         """Return the rows of several parts, one behind the other."""
-        return cls(*map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
+        columns = zip(*(part.columns() for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns))
 
 
 @attrs.define(eq=False)
@@ -138,7 +140,9 @@ def buffers_of(rows: Rows, form: BufferForm) -> Buffers:
 
 def far_times(tsc: I64, base: I64, version: int) -> Bools:
     """Return which times no delta to ``base`` can say; one of the other sign counts as far."""
-    is_near: Bools = ((tsc < 0) == (base < 0)) & (tsc >= base) & (tsc - base <= WRAP_TICKS[version])
+    has_same_sign = (tsc < 0) == (base < 0)
+    fits = (tsc >= base) & (tsc - base <= WRAP_TICKS[version])
+    is_near: Bools = has_same_sign & fits
     return ~is_near
 
 
@@ -154,10 +158,12 @@ def looks_cut(kind: NDArray[Any], tsc: I64, base: I64) -> Bools:
     out = np.zeros(METADATA_BYTES * far.size, np.uint8)
     dialect = wire.Dialect()
     for clock, record in ((NEW_CPU, wire.NewCpu), (TSC_WRAP, wire.TscWrap)):
-        mine = kind[far] == clock
-        put_numbers(out, places[mine], record.layout, {"tsc": tsc[far[mine]]}, dialect.state())
+        of_kind = kind[far] == clock
+        columns = {"tsc": tsc[far[of_kind]]}
+        put_numbers(out, places[of_kind], record.layout, columns, dialect.state())
     clocks = Records(out, dialect)
-    is_cut[far] = mended_times(clocks, kind[far], places, base[far], ends=True)[1]
+    _, is_mended = mended_times(clocks, kind[far], places, base[far], ends=True)
+    is_cut[far] = is_mended
     return is_cut
 
 
@@ -196,14 +202,17 @@ class _Division:
             typed = np.cumsum(is_typed) - is_typed
             is_far |= typed > typed[setter_before]
         self.clock[may_wrap & is_far] = TSC_WRAP
-        self.clock[may_wrap & (rows.cpu != rows.cpu[setter_before])] = NEW_CPU
+        is_elsewhere = rows.cpu != rows.cpu[setter_before]
+        self.clock[may_wrap & is_elsewhere] = NEW_CPU
         self.nbytes = np.full(count, FUNCTION_BYTES)
         self.nbytes[self.is_argument] = METADATA_BYTES
         if is_event.any():
-            self.nbytes[is_event] = METADATA_BYTES + rows.size[is_event].astype(np.int64)
-        self.ends = np.cumsum(self.nbytes + METADATA_BYTES * (self.clock != NO_CLOCK))
+            payload_bytes = rows.size[is_event].astype(np.int64)
+            self.nbytes[is_event] = METADATA_BYTES + payload_bytes
+        has_clock = self.clock != NO_CLOCK
+        self.ends = np.cumsum(self.nbytes + METADATA_BYTES * has_clock)
         """Where each row ends in the endless buffer."""
-        clocked = np.flatnonzero(self.clock != NO_CLOCK)
+        clocked = np.flatnonzero(has_clock)
         is_cut = looks_cut(self.clock[clocked], rows.tsc[clocked], self.base[clocked])
         self.breaks = clocked[is_cut]
         """Rows that have to begin a buffer, as their clocks would look cut in half."""
@@ -234,9 +243,9 @@ class _Division:
 
     def divide(self) -> Buffers:
         """Return the buffers."""
-        buffers_found: list[tuple[int, int, int, int]] = []
-        thread_ends = np.append(self.thread_first, self.rows.kind.size)[1:].tolist()
-        for start, stop in zip(self.thread_first.tolist(), thread_ends, strict=False):
+        buffers: list[tuple[int, int, int, int]] = []
+        thread_bounds = [*self.thread_first.tolist(), self.rows.kind.size]
+        for start, stop in itertools.pairwise(thread_bounds):
             end = start
             while end < stop:
                 start = end
@@ -245,10 +254,9 @@ class _Division:
                 last_clock = NO_CLOCK
                 if ended_by > end:
                     last_clock = int(self.clock[end])
-                buffers_found.append((start, end, ended_by, last_clock))
-        first_rows, ends, ending_rows, last_clocks = (
-            np.array(buffers_found, np.int64).reshape(-1, 4).T
-        )
+                buffers.append((start, end, ended_by, last_clock))
+        columns = np.array(buffers, np.int64).reshape(-1, 4).T
+        first_rows, ends, ending_rows, last_clocks = columns
         self.clock[first_rows] = NO_CLOCK
         # The time of a buffer is that of its first row.
         says_time = self.clock != NO_CLOCK
@@ -271,7 +279,8 @@ class _Division:
 
         ``stop`` is the end of the thread; if it comes first, no row ends the buffer, which is -1.
         """
-        full_at = int(self.ends[start] - self.nbytes[start]) + self.room
+        begin = int(self.ends[start] - self.nbytes[start])
+        full_at = begin + self.room
         if self.has_own_time[start]:
             row = self._own_time_end(start, stop, full_at)
         else:
@@ -313,8 +322,8 @@ class _Division:
         """
         rows = self.rows
         call = min(int(self.next_timed[start]), stop)
-        unknown = start + np.flatnonzero(self.cpu_is_unknown[start:call])
-        rows.cpu[unknown] = rows.cpu[start]
+        unknown = np.flatnonzero(self.cpu_is_unknown[start:call])
+        rows.cpu[start + unknown] = rows.cpu[start]
         beyond = self._first_beyond(start, full_at)
         if beyond < call or call == stop:
             return beyond

@@ -57,7 +57,8 @@ class Calls:
             instants = instants.select(~elsewhere)
         self._categories(slices, instants)
         self.names, function = self._functions(slices)
-        columns = self._merged(self._of_slices(slices, function), self._of_instants(instants))
+        calls = self._of_slices(slices, function)
+        columns = self._merged(calls, self._of_instants(instants))
         args = capture.table("args") if "args" in capture.schemas else None
         self.events = self._with_arguments(columns, slices, args)
         for name in capture.schemas:
@@ -87,7 +88,8 @@ class Calls:
     def _threads(self, table: Table) -> NDArray[np.int32]:
         unlisted_thread = self.pids.size - 1
         ids = table.array("thread")
-        return np.where((ids < 0) | (ids >= unlisted_thread), unlisted_thread, ids).astype(np.int32)
+        is_listed = (ids >= 0) & (ids < unlisted_thread)
+        return np.where(is_listed, ids, unlisted_thread).astype(np.int32)
 
     # --- Events --------------------------------------------------------------------------------
 

@@ -116,26 +116,30 @@ class Merger:
     # --- Captures with events ------------------------------------------------------------------
 
     def _write_events(self, capture: Capture) -> None:
-        whole = whole_of(capture)
-        frequency = whole.frequency
-        packer = self._begin(frequency, whole)
-        given = frequency or NS_PER_SECOND
-        wanted = self._frequency or NS_PER_SECOND
-        if given != wanted:
+        trace = whole_of(capture)
+        frequency = trace.frequency
+        packer = self._begin(frequency, trace)
+        rate = frequency or NS_PER_SECOND
+        wanted_rate = self._frequency or NS_PER_SECOND
+        if rate != wanted_rate:
             self._dropped[FREQUENCIES] += 1
-        first_thread = packer.add_koids(*whole.event_threads())
+        first_thread = packer.add_koids(*trace.event_threads())
+        # Behind captures of other formats, whose functions were numbered from 1 on, functions get
+        # numbers behind those.
         shift = self._last if self._names else 0
         if shift:
-            self._dropped["numbers of functions"] += len(whole.table("xray_functions"))
+            self._dropped["numbers of functions"] += len(trace.table("xray_functions"))
         for events in chosen_events(capture):
             function = events.function
-            called = function[events.kind <= ARGUMENT]
+            has_function = events.kind <= ARGUMENT
+            greatest_id = int(function[has_function].max(initial=0))
+            self._last = max(self._last, shift + greatest_id)
             if shift:
-                function = np.where(events.kind <= ARGUMENT, function + np.uint32(shift), function)
-            self._last = max(self._last, shift + int(called.max(initial=0)))
-            tsc = converted(events.tsc, given, wanted)
-            packer.write(events._replace(function=function, tsc=tsc), whole.payloads, first_thread)
-        self._list_functions(whole, shift)
+                function = np.where(has_function, function + np.uint32(shift), function)
+            tsc = converted(events.tsc, rate, wanted_rate)
+            renumbered = events._replace(function=function, tsc=tsc)
+            packer.write(renumbered, trace.payloads, first_thread)
+        self._list_functions(trace, shift)
 
     def _list_functions(self, capture: Capture, shift: int) -> None:
         """Collect the names of a capture's functions, if it has any."""
@@ -166,35 +170,36 @@ class Merger:
         number_of_function = np.array([*numbers, 0], np.uint32)
         for start in range(0, len(calls.events.kind), AT_ONCE):
             events = picked(calls.events, slice(start, start + AT_ONCE))
-            function = np.where(
-                events.kind <= ARGUMENT, number_of_function[events.function], events.function
-            )
+            has_function = events.kind <= ARGUMENT
+            own_numbers = number_of_function[events.function]
+            function = np.where(has_function, own_numbers, events.function)
             tsc = converted(events.tsc, NS_PER_SECOND, wanted)
-            packer.write(events._replace(function=function, tsc=tsc), calls.payloads, first_thread)
+            renumbered = events._replace(function=function, tsc=tsc)
+            packer.write(renumbered, calls.payloads, first_thread)
 
     def _listed_as(self, number: int, name: bytes) -> int:
         self._listed[number] = name
         return number
 
 
-def converted(ticks: NDArray[np.uint64], given: int, wanted: int) -> NDArray[np.uint64]:
+def converted(ticks: NDArray[np.uint64], rate: int, wanted_rate: int) -> NDArray[np.uint64]:
     """Return ticks of one frequency in another, rounded to the nearest and clamped to 64 bits.
 
     Takes and returns uint64 of shape (n,).
     """
-    if given == wanted or not ticks.size:
+    if rate == wanted_rate or not ticks.size:
         return ticks
-    greatest_tick = U64_MAX
-    if (
-        given * wanted <= greatest_tick // 2
-        and int(ticks.max()) // given * wanted + wanted <= greatest_tick
-    ):
-        divisor = np.uint64(given)
-        whole, part = np.divmod(ticks, divisor)
-        part = part * np.uint64(wanted) + np.uint64(given // 2)
-        return whole * np.uint64(wanted) + part // divisor
-    exact = ((tick * wanted + given // 2) // given for tick in ticks.tolist())
-    return np.array([min(tick, greatest_tick) for tick in exact], np.uint64)
+    half = rate // 2
+    greatest_seconds = int(ticks.max()) // rate
+    products_fit = rate * wanted_rate <= U64_MAX // 2
+    if products_fit and (greatest_seconds + 1) * wanted_rate <= U64_MAX:
+        divisor = np.uint64(rate)
+        factor = np.uint64(wanted_rate)
+        seconds, remainder = np.divmod(ticks, divisor)
+        fraction = (remainder * factor + np.uint64(half)) // divisor
+        return seconds * factor + fraction
+    exact = ((tick * wanted_rate + half) // rate for tick in ticks.tolist())
+    return np.array([min(tick, U64_MAX) for tick in exact], np.uint64)
 
 
 def checked_version(form: str, version: int) -> int:

@@ -202,31 +202,38 @@ class IdAllocator:
         """Numbers of threads, each with that of the process within which it is unique."""
         self._process_numbers: set[int] = set()
         self._next = 1
-        self._kept: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]] = []
+        self._unentered: list[tuple[U64, U64]] = []
         """Koids of the first capture if all are ids; they are entered when more follow."""
         self.dropped: Counter[str] = Counter()
 
-    def numbers(self, pids: NDArray[np.uint64], tids: NDArray[np.uint64]) -> tuple[I64, I64]:
+    def numbers(self, pids: U64, tids: U64) -> tuple[I64, I64]:
         """Return ids of processes and threads, int64 of shape (n,), for their koids."""
-        if self._with_processes and not self._threads and not self._kept:
-            low = -I32_END
-            high = I32_END
-            if self._basic:
-                low = 0
-                high = 1 << 32
+        if self._with_processes and not self._threads and not self._unentered:
             # Most captures have small ids throughout, which need no dictionaries.
-            ids = pids.astype(np.uint64).view(np.int64), tids.astype(np.uint64).view(np.int64)
-            if all(bool(((koid_array >= low) & (koid_array < high)).all()) for koid_array in ids):
-                self._kept.append((pids, tids))
-                return ids
-        for koids in (*self._kept, (pids, tids)):
-            pairs = list(zip(*(koid_array.tolist() for koid_array in koids), strict=True))
+            process_ids = pids.astype(np.uint64).view(np.int64)
+            thread_ids = tids.astype(np.uint64).view(np.int64)
+            if self._are_ids(process_ids) and self._are_ids(thread_ids):
+                self._unentered.append((pids, tids))
+                return process_ids, thread_ids
+        for koids in (*self._unentered, (pids, tids)):
+            pairs = list(zip(*map(np.ndarray.tolist, koids), strict=True))
             for pid, tid in pairs:
                 if (pid, tid) not in self._threads:
                     self._enter(pid, tid)
-        self._kept.clear()
-        processes = np.array([self._processes[pid] for pid, _ in pairs], np.int64)
-        return processes, np.array([self._threads[pair] for pair in pairs], np.int64)
+        self._unentered.clear()
+        processes = [self._processes[pid] for pid, _ in pairs]
+        threads = [self._threads[pair] for pair in pairs]
+        return np.array(processes, np.int64), np.array(threads, np.int64)
+
+    def _are_ids(self, numbers: I64) -> bool:
+        """Return whether all numbers fit the fields of ids."""
+        low = -I32_END
+        high = I32_END
+        if self._basic:
+            low = 0
+            high = 1 << 32
+        fits = (numbers >= low) & (numbers < high)
+        return bool(fits.all())
 
     def _enter(self, pid: int, tid: int) -> None:
         if pid not in self._processes:
@@ -326,7 +333,8 @@ class RecorderPacker(Packer):
             starts = values[has_payload]
             gathered = TextColumn.gather(payloads, starts, events.size[has_payload])
             values = values.copy()
-            values[has_payload] = gathered.offsets[:-1] + sum(map(len, self.payloads))
+            bytes_before = sum(map(len, self.payloads))
+            values[has_payload] = gathered.offsets[:-1] + bytes_before
             self.payloads.append(gathered.data)
         rows = Rows(
             kind=events.kind,
@@ -365,7 +373,8 @@ class RecorderPacker(Packer):
         is_open = buffers.ended_by < 0
         full = np.flatnonzero(~is_open)
         # A full buffer is written when a row ends it.
-        full = full[np.argsort(rows.number[buffers.ended_by[full]], kind="stable")]
+        ending_number = rows.number[buffers.ended_by[full]]
+        full = full[np.argsort(ending_number, kind="stable")]
         thread = rows.thread[buffers.first]
         numbers = self.full_buffers + np.arange(full.size)
         np.minimum.at(self.rank, thread[full], numbers)
@@ -375,7 +384,8 @@ class RecorderPacker(Packer):
         if is_last:
             # Threads in the order of reading, so that extracting twice gives the same bytes.
             buffers_left = np.flatnonzero(is_open)
-            output.write(buffers_left[np.argsort(self.rank[thread[buffers_left]], kind="stable")])
+            rank = self.rank[thread[buffers_left]]
+            output.write(buffers_left[np.argsort(rank, kind="stable")])
         else:
             self._hold(rows, payloads, buffers, is_open)
 
@@ -404,20 +414,22 @@ class RecorderPacker(Packer):
         may_have_arguments = is_function & ~is_lost
         is_first = begins_of_runs(rows.thread)
         is_last = ends_of_runs(rows.thread)
-        rows_asking = np.flatnonzero(is_argument & is_new | is_last)
+        is_new_argument = is_argument & is_new
+        rows_asking = np.flatnonzero(is_new_argument | is_last)
         event_before = latest(~is_argument & is_new)[rows_asking]
-        is_near = event_before >= latest(is_first)[rows_asking]
-        is_called = np.where(
-            is_near, may_have_arguments[event_before], self.is_called[rows.thread[rows_asking]]
-        )
+        is_in_rows = event_before >= latest(is_first)[rows_asking]
+        # The event before the first new one of a thread is of an earlier pack.
+        was_called = self.is_called[rows.thread[rows_asking]]
+        is_called = np.where(is_in_rows, may_have_arguments[event_before], was_called)
         orphans = rows_asking[~is_called]
-        losses[ORPHAN_ARGUMENT] = np.zeros(kind.size, np.bool_)
-        losses[ORPHAN_ARGUMENT][orphans] = (is_argument & is_new)[orphans]
+        is_orphan = np.zeros(kind.size, np.bool_)
+        is_orphan[orphans] = is_new_argument[orphans]
+        losses[ORPHAN_ARGUMENT] = is_orphan
         self.is_called[rows.thread[is_last]] = is_called[is_last[rows_asking]]
         for name in LEFT_OUT:
             if name in losses:
                 self._leave_out(rows, name, losses[name])
-        is_lost |= losses[ORPHAN_ARGUMENT]
+        is_lost |= is_orphan
         if is_lost.any():
             return rows.take(~is_lost)
         return rows
@@ -435,8 +447,11 @@ class RecorderPacker(Packer):
             return
         has_cpu = is_event
         if self.version < EVENT_DELTA_VERSION:
-            has_cpu = is_event & (rows.kind == CUSTOM) & (self.version == EVENT_CPU_VERSION)
-            self.counts[EVENT_CPU] += int((is_event & ~has_cpu & ~is_unknown).sum())
+            has_cpu = np.zeros(is_event.size, np.bool_)
+            if self.version == EVENT_CPU_VERSION:
+                has_cpu = is_event & (rows.kind == CUSTOM)
+            is_lost = is_event & ~has_cpu & ~is_unknown
+            self.counts[EVENT_CPU] += int(is_lost.sum())
         else:
             is_unknown &= rows.cpu != NO_CPU
         self.counts[UNKNOWN_CPU] += int((has_cpu & is_unknown).sum())
@@ -449,7 +464,8 @@ class RecorderPacker(Packer):
         thread = rows.thread[buffers.first]
         times = rows.tsc[buffers.first] ^ SIGN
         begins = np.flatnonzero(begins_of_runs(thread))
-        times[begins] = np.maximum(times[begins], self.wall[thread[begins]])
+        wall_before = self.wall[thread[begins]]
+        times[begins] = np.maximum(times[begins], wall_before)
         let_rise(times, begins)
         self.wall[thread] = times  # of each thread, the last one stays
         return times ^ SIGN
