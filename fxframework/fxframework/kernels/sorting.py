@@ -135,10 +135,12 @@ def ends_of_tours(slices: I64, inner: I64, outer: I64) -> tuple[I64, I64]:
     following[count + inner] = count + outer
     by_outer = np.argsort(outer, kind="stable")
     is_first = begins_of_runs(outer[by_outer])
-    following[outer[by_outer[is_first]]] = inner[by_outer[is_first]]
+    siblings = inner[by_outer]
+    following[outer[by_outer[is_first]]] = siblings[is_first]
     is_next = np.flatnonzero(~is_first)
-    following[count + inner[by_outer[is_next - 1]]] = inner[by_outer[is_next]]
-    steps = (following != np.arange(2 * count)).astype(np.int64)
+    following[count + siblings[is_next - 1]] = siblings[is_next]
+    is_followed = following != np.arange(2 * count)
+    steps = is_followed.astype(np.int64)
     # Each turn doubles the steps; slices that are in themselves have no end.
     for _ in range(following.size.bit_length()):
         beyond = following[following]

@@ -172,10 +172,10 @@ class _Entries:
 
     def of(self, batch: Batch[bytes], offset: int | None, origin: bytes) -> Iterator[bytes]:
         """Yield the entry of each row."""
-        for ns, key, message, args, dropped, rolled_out, verbosity in batch.rows(
+        for ns, head_key, message, args, dropped_logs, rolled_out, verbosity in batch.rows(
             batch.ts.tolist(), _messages(batch.messages)
         ):
-            head_fields, count, has_message = self._heads[key]
+            head_fields, count, has_message = self._heads[head_key]
             real_time = (ns + (offset or 0)) // 1000
             boot_time = ns // 1000
             if not (1 <= real_time <= LATEST and boot_time >= 0):
@@ -190,8 +190,8 @@ class _Entries:
             if has_message:
                 entry += b"MESSAGE" + message
             entry += b"FUCHSIA_BOOT_TIME_NS=%d\n" % ns
-            if dropped:
-                entry += b"FUCHSIA_DROPPED=%d\n" % dropped
+            if dropped_logs:
+                entry += b"FUCHSIA_DROPPED=%d\n" % dropped_logs
             if rolled_out:
                 entry += b"FUCHSIA_ROLLED_OUT=%d\n" % rolled_out
             if verbosity:

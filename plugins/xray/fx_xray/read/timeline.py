@@ -389,13 +389,15 @@ class FdrThreads(Threads):
         sums = np.cumsum(delta)
         base = np.zeros(flags.size, np.int64)
         based = np.flatnonzero(flags & (FIRST | CUT))
-        base[based] = self.rows.base[np.searchsorted(self.rows.based, walked.row[based])]
+        number_of_base = np.searchsorted(self.rows.based, walked.row[based])
+        base[based] = self.rows.base[number_of_base]
         time_sets = []
         cpu_sets = []
         for kind in (NEW_CPU, TSC_WRAP):
             row = np.flatnonzero(walked.code == kind)
             names = ("tsc", "cpu") if kind == NEW_CPU else ("tsc",)
-            tsc, *cpus = self.records.metadata(kind, walked.begin[row], *names)
+            begin = walked.begin[row]
+            tsc, *cpus = self.records.metadata(kind, begin, *names)
             record = first_records[row]
             tsc = np.where(flags[row] & CUT != 0, base[row], tsc)
             time_sets.append(sets(record, tsc - sums[record]))
@@ -408,9 +410,12 @@ class FdrThreads(Threads):
         cpu[goes_on] = states.cpu[walked.thread[goes_on]]
         begins = np.union1d(part_first, np.flatnonzero(flags & FIRST))
         record = first_records[begins]
-        time_before = sets(record, base[begins] - (sums[record] - delta[record]))
+        # The first record of a part adds its delta, too.
+        sums_before = sums[record] - delta[record]
+        time_before = sets(record, base[begins] - sums_before)
+        cpu_before = sets(record, cpu[begins])
         _, times = register_columns(0, sums.size, time_sets, time_before)
-        _, cpu_of_record = register_columns(0, sums.size, cpu_sets, sets(record, cpu[begins]))
+        _, cpu_of_record = register_columns(0, sums.size, cpu_sets, cpu_before)
         return sums + times, cpu_of_record.astype(np.uint16)
 
     def _read_arguments(self, out: Columns, walked: Walked, row: I64) -> None:
