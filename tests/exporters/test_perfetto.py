@@ -88,7 +88,7 @@ def nested(
 
     def note(slices: Any, times: Any, lanes: Any, first: int) -> None:
         places = np.where(slices < 0, slices, slices + first)
-        events = (places, times, kernel.tracks[lanes], kernel.levels[lanes])
+        events = (places, times, *kernel.places_from(0)[:, lanes])
         found.extend(zip(*(each.tolist() for each in events), strict=True))
 
     for first in range(0, len(rows), at_once):

@@ -182,8 +182,9 @@ class Rows:
 
     @staticmethod
     def _note(lanes: Lanes, events: Any, rows: Any, found: dict[Lane, list[Any]]) -> None:
+        track_and_level = lanes.places_from(0).T.tolist()
         for place, time, lane in zip(*events, strict=True):
-            key = lanes.tracks[lane], lanes.levels[lane]
+            key = tuple(track_and_level[lane])
             found.setdefault(key, []).append((rows[place], time) if place >= 0 else time)
 
 

@@ -649,7 +649,7 @@ def _exported(name: str, capture: Any) -> None:
 
 def numbers(data: bytes) -> None:
     """Sort, and map, any numbers, as numpy and a dictionary do."""
-    from fxframework.kernels.pools import Numbering, PairMap
+    from fxframework.kernels.pools import PairMap
     from fxframework.kernels.sorting import stable_order
 
     keys = _exact(data, "<i8")
@@ -657,7 +657,7 @@ def numbers(data: bytes) -> None:
     assert (
         (np.arange(keys.size) if order is None else order) == np.argsort(keys, kind="stable")
     ).all()
-    pairs, numbering = PairMap(), Numbering()
+    pairs, numbering = PairMap(), PairMap()
     known: dict[tuple[int, int], int] = {}
     for first, second in zip(keys.tolist(), keys[::-1].tolist(), strict=True):
         assert pairs.number(first, second) == known.setdefault((first, second), len(known))

@@ -188,7 +188,7 @@ def call_tree(
         # Of calls that were added up, only those that enclose later ones are read again.
         node_of_call.release()
         batches.release()
-    parent, function = builder.parents, builder.functions
+    parent, function = builder.nodes()
     count, unfinished, total, time_in_unfinished = sums.of(parent.size)
     deep = builder.deep
     if batches.stands_for is not None:
@@ -251,7 +251,7 @@ class _Sums:
 
     def add(self, builder: TreeBuilder, batch: CallBatch, node_of: NDArray[np.int32]) -> None:
         """Add the calls of a batch, whose nodes were just set."""
-        parents = builder.parents
+        parents, _ = builder.nodes()
         count, unfinished, total, in_unfinished = self.of(parents.size)
         stop = batch.first + batch.function.size
         for first in range(0, batch.function.size, BLOCK):

@@ -93,15 +93,9 @@ cdef class TreeBuilder:
         self.parent_of, self.function_of = np.full((2, room + count), -1, np.int32)
         self.levels = np.zeros(room + count, np.int32)
 
-    @property
-    def parents(self):
-        """The node above each, -1 for a root, int32 of shape (nodes,)."""
-        return np.asarray(self.parent_of)[: self.used]
-
-    @property
-    def functions(self):
-        """The function of each node, -1 for a root, int32 of shape (nodes,)."""
-        return np.asarray(self.function_of)[: self.used]
+    def nodes(self):
+        """Return the parents and the functions of nodes, -1 for a root, int32 of shape (nodes,)."""
+        return np.asarray(self.parent_of)[: self.used], np.asarray(self.function_of)[: self.used]
 
     def add(self, const int32_t[::1] function, const int64_t[::1] parent,
             const int64_t[::1] length, const int32_t[::1] thread, int32_t[::1] node_of,

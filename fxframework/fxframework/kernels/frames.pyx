@@ -466,9 +466,7 @@ cdef class Frames:
                 direct[self.kinds[ENTRY * number + ENTRY_KIND]] = number
         self.direct = direct
         room += behind is not None  # a record and what is behind it are in one reading
-        self.places = np.empty(room, np.int64)
-        self.sizes = np.empty(room, np.int64)
-        self.kinds_found = np.empty(room, np.int64)
+        self.places, self.sizes, self.kinds_found = np.empty((3, room), np.int64)
         self.entries = np.empty(room, np.int32)
         self.orders = np.empty(room, np.uint8)
         self.place, self.size, self.kind = self.places, self.sizes, self.kinds_found

@@ -86,7 +86,7 @@ cdef class Nesting:
     # Open slices by node; ``node_below`` is the one below it on its thread, or of a free node the
     # next one that is free. Of slices that never end there may be millions, so columns are empty as
     # long as they would tell nothing: ``node_row`` while each row is the number of its node,
-    # ``node_name`` while all names are ANY_NAME, ``node_until`` while all slices need an end.
+    # ``node_until`` while all slices need an end.
     cdef int64_t[::1] node_row, node_until
     cdef uint32_t[::1] node_name
     cdef int32_t[::1] node_below
@@ -106,7 +106,7 @@ cdef class Nesting:
         cdef int64_t room = max(64, threads)
         self.width = values
         self.node_row = self.node_until = np.empty(0, np.int64)
-        self.node_name = np.empty(0, np.uint32)
+        self.node_name = np.empty(room, np.uint32)
         self.node_below = np.empty(room, np.int32)
         self.node_values = np.empty((room, values), np.int64)
         self.inner = np.empty((64, FIRST_VALUE + values), np.int64)
@@ -176,13 +176,11 @@ cdef class Nesting:
         cdef const int64_t[::1] time = empty if times is None else times
         cdef const int64_t[::1] until = empty if ends is None else ends
         cdef const int64_t[::1] row = empty if rows is None else rows
-        if not threads.shape[0] == names.shape[0] == value.shape[0] == count:
+        columns = (threads, names, values, times, ends, rows)
+        if {len(column) for column in columns if column is not None} != {count}:
             raise ValueError("columns of events of different lengths")
         if value.shape[1] != self.width:
             raise ValueError(f"{value.shape[1]} values of each slice, not {self.width}")
-        for column in (times, ends, rows):
-            if column is not None and len(column) != count:
-                raise ValueError("columns of events of different lengths")
         if self.ordered and times is None or ends is not None and times is None:
             raise ValueError("no times")
         if count and not 0 <= np.min(threads) <= np.max(threads) < self.threads:
@@ -191,8 +189,6 @@ cdef class Nesting:
             raise ValueError("spans without ends")
         if ends is not None and not self.node_until.shape[0]:
             self.node_until = np.full(self.node_below.shape[0], LATEST, np.int64)
-        if not self.node_name.shape[0] and (np.asarray(names) != ANY_NAME).any():
-            self.node_name = np.full(self.node_below.shape[0], ANY_NAME, np.uint32)
         self.parents, self.depths, self.closes = np.empty((3, count), np.int64)
         self.values = np.zeros((count, self.width), np.int64)
         self.crosses = np.zeros(count, np.bool_)
@@ -266,11 +262,6 @@ cdef class Nesting:
         return self.node_row[node] if self.node_row.shape[0] else node
 
     @cython.boundscheck(False)
-    cdef int64_t name_of(self, int64_t node) noexcept nogil:
-        """Return the name of an open slice."""
-        return self.node_name[node] if self.node_name.shape[0] else ANY
-
-    @cython.boundscheck(False)
     cdef bint has_end(self, int64_t node) noexcept nogil:
         """Return whether it was known when a slice began when it ends."""
         return self.node_until.shape[0] > 0 and self.node_until[node] != LATEST
@@ -298,8 +289,7 @@ cdef class Nesting:
             self.used += 1
             if node == self.node_below.shape[0]:
                 self.make_room()
-        if self.node_name.shape[0]:
-            self.node_name[node] = <uint32_t>name
+        self.node_name[node] = <uint32_t>name
         self.node_below[node] = <int32_t>above
         if self.node_until.shape[0]:
             self.node_until[node] = end
@@ -350,7 +340,7 @@ cdef class Nesting:
         self.thread[thread, DEPTH] = <int32_t>depth
         if not self.has_end(node):
             self.thread[thread, UNENDED] -= 1
-            self.count_name(thread, depth, self.name_of(node), -1)
+            self.count_name(thread, depth, self.node_name[node], -1)
         self.node_below[node] = <int32_t>self.free
         self.free = node
         return node
@@ -370,9 +360,9 @@ cdef class Nesting:
                 node = self.thread[thread, SHALLOW]
         while node >= 0:
             if not self.has_end(node):
-                if closes_any or self.name_of(node) == name:
+                if closes_any or self.node_name[node] == name:
                     return node
-                if self.any_name and self.name_of(node) == ANY:
+                if self.any_name and self.node_name[node] == ANY:
                     return node
             node = self.node_below[node]
         return -1
@@ -394,7 +384,7 @@ cdef class Nesting:
                 continue
             self.inner[self.inner_count, EVENT] = event
             self.inner[self.inner_count, ROW] = self.row_of(node)
-            self.inner[self.inner_count, NAME] = self.name_of(node)
+            self.inner[self.inner_count, NAME] = self.node_name[node]
             for number in range(self.width):
                 self.inner[self.inner_count, FIRST_VALUE + number] = self.node_values[node, number]
             self.inner_count += 1
@@ -527,9 +517,8 @@ cdef class Lanes(Stacks):
     """Slices that share tracks, each on the first lane of its track where it nests.
 
     A track has at most ``MOST_LANES`` lanes; if a slice nests on none, it is cut to fit on the
-    first. ``tracks`` and ``levels`` (int64, shape (lanes,)) are the track of each lane, and how
-    many lanes its track had before; ``open_count`` and ``cut`` count the slices that have not
-    ended yet, and those that were cut.
+    first. The level of a lane is how many its track had before. ``open_count`` and ``cut`` count
+    the slices that have not ended yet, and those that were cut.
     """
 
     cdef int64_t[::1] first_lane    # of each track; -1: none yet
@@ -544,15 +533,9 @@ cdef class Lanes(Stacks):
         self.lane = np.empty((1, LANE_NUMBERS), np.int64)
         self.lane_count = self.cut = 0
 
-    @property
-    def tracks(self):
-        """The track of each lane."""
-        return np.asarray(self.lane)[: self.lane_count, LANE_TRACK]
-
-    @property
-    def levels(self):
-        """The number of each lane within its track."""
-        return np.asarray(self.lane)[: self.lane_count, LEVEL]
+    def places_from(self, int64_t first):
+        """Return track and level of the lanes from one on, int64 of shape (2, lanes)."""
+        return np.asarray(self.lane)[first : self.lane_count, :NEXT_LANE].T
 
     def nest(self, const int64_t[::1] track, const int64_t[::1] start, const int64_t[::1] end,
              const int64_t[::1] depth):
@@ -691,7 +674,7 @@ cdef class OpenSlices(Stacks):
         ``~number`` of each slice that ends; and the numbers of the slices that begin, both int64. A
         slice with the least ``until`` ends with the one around it.
         """
-        cdef int64_t count = what.shape[0], event, around
+        cdef int64_t count = what.shape[0], event, around, top, end
         cdef int64_t begun = np.count_nonzero(np.asarray(what) == BEGINS)
         self.make_room(begun)
         self.order, self.count = np.empty(count + self.open_count + begun, np.int64), 0
@@ -700,16 +683,19 @@ cdef class OpenSlices(Stacks):
         begun = 0
         for event in range(count):
             if what[event] == BEGINS:
-                while self.top[thread[event]] >= 0 and self.row_on(thread[event]) != parent[event]:
-                    self.end(thread[event])
+                top = self.top[thread[event]]
+                while top >= 0 and self.node[top, SLICE_ROW] != parent[event]:
+                    top = self.end(top)
                 number[begun] = self.begin(thread[event], row[event], until[event])
                 begun += 1
             elif what[event] == OTHERS:
                 around = self.find(thread[event], row[event])
-                while self.top[thread[event]] >= 0 and self.top[thread[event]] != around:
-                    if around < 0 and not self.is_over(thread[event], times[event]):
+                top = self.top[thread[event]]
+                while top >= 0 and top != around:
+                    end = self.node[top, UNTIL]
+                    if around < 0 and (end == EARLIEST or end > times[event]):
                         break
-                    self.end(thread[event])
+                    top = self.end(top)
             self.order[self.count] = event
             self.count += 1
         return np.asarray(self.order)[: self.count], numbers
@@ -748,15 +734,6 @@ cdef class OpenSlices(Stacks):
             return node
         return -1
 
-    cdef int64_t row_on(self, int64_t thread) except? -2:
-        """Return the row of the innermost slice of a thread."""
-        return self.node[self.top[thread], SLICE_ROW]
-
-    cdef bint is_over(self, int64_t thread, int64_t now) except -1:
-        """Return whether the innermost slice of a thread has ended before a time."""
-        cdef int64_t until = self.node[self.top[thread], UNTIL]
-        return until != EARLIEST and until <= now
-
     cdef int64_t begin(self, int64_t thread, int64_t row, int64_t until) except -1:
         """Put a slice on the others of its thread; return its number."""
         cdef int64_t node = self.push(thread)
@@ -764,10 +741,11 @@ cdef class OpenSlices(Stacks):
         self.index.put(thread, row, node)
         return node
 
-    cdef int end(self, int64_t thread) except -1:
-        """End the innermost slice of a thread."""
-        cdef int64_t node = self.pop(thread)
+    cdef int64_t end(self, int64_t node) except -2:
+        """End the innermost slice of its thread; return the one below it."""
+        cdef int64_t thread = self.node[node, THREAD]
+        self.pop(thread)
         self.node[node, SLICE_ROW] = -1
         self.order[self.count] = ~node
         self.count += 1
-        return 0
+        return self.top[thread]

@@ -42,6 +42,10 @@ cdef enum:
     BETWEEN = 1
     BEHIND = 2
 
+cdef enum:
+    # Rows of ``held``.
+    LEAD, HELD_KIND, HELD_VALUE, TAIL, MEMBER
+
 cdef const uint8_t* HEX_DIGITS = b"0123456789abcdef"
 cdef bytes ALL_PAIRS = b"".join(b"%02d" % number for number in range(100))
 cdef const uint8_t* PAIRS = ALL_PAIRS
@@ -76,7 +80,8 @@ cdef class RowWriter:
 
     ``fxframework.kernels.templates`` loads them. Arrays are int64, but for those of bytes.
     ``literals`` are texts by number, ``texts`` those of COPIED and QUOTED; the bounds of text ``n``
-    are numbers ``n`` and ``n + 1``. ``marks_of`` has SPECIAL and FORMULA of each byte.
+    are numbers ``n`` and ``n + 1``. ``marks_of`` has SPECIAL and FORMULA of each byte. ``held`` are
+    the members, of shape (4, members): a literal, the kind and the value, and another literal.
     """
 
     cdef public const uint8_t[::1] literals, texts
@@ -87,7 +92,7 @@ cdef class RowWriter:
     cdef int64_t size
     cdef const uint8_t[::1] marks_of, escapes
     cdef const int64_t[::1] leads, kinds, places, steps, values
-    cdef const int64_t[::1] befores, member_kinds, members_held, behinds
+    cdef public const int64_t[:, ::1] held
     cdef int64_t[::1] ends, marks
     cdef int64_t parts, row, rows, most
 
@@ -99,15 +104,7 @@ cdef class RowWriter:
         self.size = FIRST_ROOM
         self.texts = bytes(1)
         self.bounds = np.zeros(1, np.int64)
-        self.hold(self.bounds, self.bounds, self.bounds, self.bounds)
-
-    def hold(self, const int64_t[::1] befores, const int64_t[::1] kinds,
-             const int64_t[::1] values, const int64_t[::1] behinds):
-        """Set the members: numbers of a text, the kind and value, and numbers of another text."""
-        self.befores = befores
-        self.member_kinds = kinds
-        self.members_held = values
-        self.behinds = behinds
+        self.held = np.zeros((MEMBER, 0), np.int64)
 
     def load(self, int64_t rows, const int64_t[:, ::1] parts, const int64_t[::1] values,
              int64_t[::1] marks):
@@ -216,9 +213,9 @@ cdef class RowWriter:
         for member in range(first, stop):
             if surrounded and member > first:
                 self.literal(BETWEEN)
-            self.literal(self.befores[member])
-            self.value(self.member_kinds[member], self.members_held[member])
-            self.literal(self.behinds[member])
+            self.literal(self.held[LEAD, member])
+            self.value(self.held[HELD_KIND, member], self.held[HELD_VALUE, member])
+            self.literal(self.held[TAIL, member])
         if surrounded:
             self.literal(BEHIND)
         return 0

@@ -161,7 +161,10 @@ cdef class Pool:
 
 @cython.final
 cdef class PairMap:
-    """A map from pairs of int64 to nonnegative int64; -1 means that a key is missing."""
+    """A map from pairs of int64 to nonnegative int64; -1 means that a key is missing.
+
+    Single numbers are pairs with 0: ``enter`` gives each new one the next of 0, 1, 2, …
+    """
 
     def __init__(self, size=16):
         self.make(1 << max(4, (2 * size - 1).bit_length()))
@@ -170,11 +173,11 @@ cdef class PairMap:
         """Have an empty table of so many slots, a power of two."""
         self.entry = full(ENTRY * slots, "i8", -1).cast("b").cast("q", (slots, ENTRY))
         self.mask = slots - 1
-        self.used = 0
+        self.count = 0
         return 0
 
     @cython.boundscheck(False)
-    cdef int64_t find(self, int64_t first, int64_t second) noexcept nogil:
+    cdef int64_t slot_of(self, int64_t first, int64_t second) noexcept nogil:
         """Return the slot of a key, or the free slot for it."""
         cdef uint64_t mixed = (SEED ^ (<uint64_t>first)) * FIRST
         cdef int64_t slot
@@ -190,17 +193,17 @@ cdef class PairMap:
     @cython.boundscheck(False)
     cpdef int64_t get(self, int64_t first, int64_t second) noexcept nogil:
         """Return the value of a key; -1 if it is missing."""
-        return self.entry[self.find(first, second), VALUE]
+        return self.entry[self.slot_of(first, second), VALUE]
 
     @cython.boundscheck(False)
     cpdef int put(self, int64_t first, int64_t second, int64_t value) except -1 nogil:
         """Set the value of a key, 0 or more."""
-        cdef int64_t slot = self.find(first, second)
+        cdef int64_t slot = self.slot_of(first, second)
         if self.entry[slot, VALUE] < 0:
-            if 2 * self.used > self.mask:
+            if 2 * self.count > self.mask:
                 self.grow()
-                slot = self.find(first, second)
-            self.used += 1
+                slot = self.slot_of(first, second)
+            self.count += 1
             self.entry[slot, KEY], self.entry[slot, SECOND_KEY] = first, second
         self.entry[slot, VALUE] = value
         return 0
@@ -209,7 +212,7 @@ cdef class PairMap:
         """Return the number of a key; new keys are numbered in order of first use."""
         cdef int64_t found = self.get(first, second)
         if found < 0:
-            found = self.used
+            found = self.count
             self.put(first, second, found)
         return found
 
@@ -224,7 +227,24 @@ cdef class PairMap:
         return 0
 
     def __len__(self):
-        return self.used
+        return self.count
+
+    def enter(self, const int64_t[::1] numbers):
+        """Return the dense numbers of some numbers, int64 of the same shape; new ones get one."""
+        return self.numbers_of(numbers, True)
+
+    def find(self, const int64_t[::1] numbers):
+        """Return the dense numbers of some numbers, int64 of the same shape; -1 for unknown ones."""
+        return self.numbers_of(numbers, False)
+
+    cdef object numbers_of(self, const int64_t[::1] numbers, bint enters):
+        """Return the dense numbers of some numbers; unknown ones get one if it ``enters`` them."""
+        out = np.empty(numbers.shape[0], np.int64)
+        cdef int64_t[::1] dense = out
+        cdef int64_t row
+        for row in range(numbers.shape[0]):
+            dense[row] = self.number(numbers[row], 0) if enters else self.get(numbers[row], 0)
+        return out
 
 
 # --- Many at a time ----------------------------------------------------------------------------
@@ -284,35 +304,3 @@ def codes_of(Pool pool, const uint8_t[::1] data, const int64_t[::1] starts,
         if place != NULL:
             place.low, place.high, place.length, place.code = low, high, length, codes[row]
     return out
-
-
-@cython.final
-cdef class Numbering:
-    """Gives each number that is entered the next of 0, 1, 2, …"""
-
-    cdef PairMap known
-
-    def __init__(self):
-        self.known = PairMap()
-
-    @property
-    def count(self):
-        """How many numbers there are."""
-        return self.known.used
-
-    def enter(self, const int64_t[::1] numbers):
-        """Return the dense numbers of some numbers, int64 of the same shape; new ones get one."""
-        return self.numbers_of(numbers, True)
-
-    def find(self, const int64_t[::1] numbers):
-        """Return the dense numbers of some numbers, int64 of the same shape; -1 for unknown ones."""
-        return self.numbers_of(numbers, False)
-
-    cdef object numbers_of(self, const int64_t[::1] numbers, bint enters):
-        """Return the dense numbers of some numbers; unknown ones get one if it ``enters`` them."""
-        out = np.empty(numbers.shape[0], np.int64)
-        cdef int64_t[::1] dense = out
-        cdef int64_t row
-        for row in range(numbers.shape[0]):
-            dense[row] = self.known.number(numbers[row], 0) if enters else self.known.get(numbers[row], 0)
-        return out

@@ -66,9 +66,9 @@ class Stacks:
     @property
     def names(self) -> NDArray[np.uint32]:
         """The name on top of each stack, uint32 of shape (stacks,)."""
-        return self._tree.functions[1:].view(np.uint32)
+        return self._tree.nodes()[1][1:].view(np.uint32)
 
     @property
     def below(self) -> I64:
         """The stack below each stack, -1 for none, int64 of shape (stacks,)."""
-        return self._tree.parents[1:].astype(np.int64) - 1
+        return self._tree.nodes()[0][1:].astype(np.int64) - 1

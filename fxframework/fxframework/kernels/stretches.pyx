@@ -12,14 +12,6 @@ from fxframework.kernels.utf8 cimport is_utf8
 
 import numpy as np
 
-cdef enum:
-    # What ``texts`` says of one; ``TEXT_FLAGS`` has their names.
-    BEYOND = 1      # it runs past the limit of its record
-    NOT_UTF8 = 2
-    STRAY_BITS = 4  # the bytes behind it that should be zero are not
-    CUT_OFF = 8     # its record has fewer bytes behind it than it should
-
-TEXT_FLAGS = {"beyond": BEYOND, "not utf8": NOT_UTF8, "stray bits": STRAY_BITS, "cut off": CUT_OFF}
 cdef uint64_t HIGH_BITS = 0x8080808080808080
 
 
@@ -97,46 +89,6 @@ def with_bits(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[
 def not_utf8(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths):
     """Return, as bool, which stretches are not UTF-8."""
     return asked(IS_WRONG, data, starts, lengths, 0).astype(bool)
-
-
-def texts(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] stated,
-          const int64_t[::1] limits, const int64_t[::1] origins, int64_t unit):
-    """Look at texts from ``starts`` on, each of a record from ``origins`` up to ``limits``.
-
-    Behind each comes padding up to a multiple of ``unit`` bytes, a power of two, from the origin.
-    Return the lengths, 0 for texts that are beyond the limit, the places behind the padding, and
-    for each the bits of TEXT_FLAGS that hold, uint8; None if none does for any.
-    """
-    cdef int64_t rows = starts.shape[0], row, start, length, end, gap, room
-    cdef int64_t behind_all = data.shape[0]
-    cdef uint8_t flag, every = 0
-    cdef const uint8_t* octets
-    if unit < 1 or unit & unit - 1:
-        raise ValueError(f"a unit of {unit} bytes is not a power of two")
-    lengths, ends = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    flags = np.empty(rows, np.uint8)
-    cdef int64_t[::1] length_of = lengths, end_of = ends
-    cdef uint8_t[::1] flag_of = flags
-    for row in range(rows):
-        start, length, flag = starts[row], stated[row], 0
-        if not 0 <= start <= behind_all or limits[row] > behind_all:
-            raise IndexError(f"a text at bytes {start} to {limits[row]} of {behind_all}")
-        if length < 0 or length > limits[row] - start:
-            length, flag = 0, BEYOND
-        end = start + length
-        if length:
-            octets = &data[start]  # safe: it ends within the limit, which is within the data
-            if every_bit(octets, length, behind_all - end) & HIGH_BITS and not is_utf8(octets, length):
-                flag |= NOT_UTF8
-        gap, room = origins[row] - end & unit - 1, max(limits[row] - end, 0)
-        if gap > room:
-            gap = room
-            flag |= CUT_OFF
-        if gap and every_bit(&data[end], gap, behind_all - end - gap):
-            flag |= STRAY_BITS
-        length_of[row], end_of[row], flag_of[row] = length, end + gap, flag
-        every |= flag
-    return lengths, ends, flags if every else None
 
 
 def copied(const uint8_t[::1] source, const int64_t[::1] starts, const int64_t[::1] offsets,

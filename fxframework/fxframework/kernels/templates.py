@@ -146,8 +146,7 @@ class Templates:
 
         A member is a text, a value of a kind, and another text.
         """
-        columns = (befores, kinds, values, behinds)
-        self._writer.hold(*(np.ascontiguousarray(column, np.int64) for column in columns))
+        self._writer.held = np.stack((befores, kinds, values, behinds)).astype(np.int64, copy=False)
 
     def write(self, rows: int, *parts: Cell) -> tuple[I64, I64]:
         """Write rows; return begin and end of each in ``letters``, both of shape (rows,).

@@ -93,11 +93,11 @@ class Tasks:
     """The threads that rows name by the ids of process and thread, in the order of the file."""
 
     def __init__(self) -> None:
-        from fxframework.kernels.pools import Numbering
+        from fxframework.kernels.pools import PairMap
 
-        self._pid_numbers = Numbering()
-        self._tid_numbers = Numbering()
-        self._pair_numbers = Numbering()
+        self._pid_numbers = PairMap()
+        self._tid_numbers = PairMap()
+        self._pair_numbers = PairMap()
         """Numbers of pairs of the numbers of both."""
         self.pids: list[int] = []
         self.tids: list[int] = []

@@ -33,9 +33,6 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 RESERVED = 105
 """The rule for bits and bytes that should be zero."""
-BEYOND, NOT_UTF8, STRAY_BITS, CUT_OFF = (
-    stretches.TEXT_FLAGS[name] for name in ("beyond", "not utf8", "stray bits", "cut off")
-)
 NOT_DECLARED = 108
 """The rule for numbers that nothing declared."""
 PIECES = {3: (2, 1), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1)}
@@ -642,28 +639,6 @@ class Many:
     def found(self, starts: I64, lengths: I64, byte: int) -> I64:
         """Return the place of the first ``byte`` in each stretch; -1 if it has none."""
         return stretches.found(self.reading.data, starts, lengths, byte)
-
-    def texts(self, length: Any, unit: int, field: Any) -> tuple[I64, I64]:
-        """Return places and lengths of the next texts, and go to the next multiple of ``unit``.
-
-        It does what ``stretch``, ``field.check_spans`` and ``align`` do, where nothing is strange
-        in one look at the bytes; ``unit`` is a power of two.
-        """
-        starts = self.at()
-        stated = self.full(length)
-        lengths, ends, flags = stretches.texts(
-            self.reading.data, starts, stated, self.limit, self.start, unit
-        )
-        if flags is not None:
-            self.lose(flags & BEYOND, starts + stated)
-            self.keep_raw((flags & CUT_OFF) != 0)
-            # A finding tells how far the record was read when it was made.
-            self.go_to(starts + lengths)
-            field.tell_strange(self, starts, np.flatnonzero(flags & NOT_UTF8))
-            self.go_to(ends)
-            self.note(RESERVED, (flags & STRAY_BITS) != 0, 0, starts + lengths, field)
-        self.go_to(ends)
-        return starts, lengths
 
     def not_utf8(self, starts: I64, lengths: I64) -> I64:
         """Return the rows, an index, whose stretches are not UTF-8."""

@@ -261,8 +261,6 @@ class Text(Span):
         self.index = None if refers is None else refers.index
         self.inline = inline
         self.empty = empty
-        self.can_align_at_once = self.aligned & self.aligned - 1 == 0
-        """Whether texts and the padding behind them are looked at together: by powers of two."""
         self.number: Number | None = None
         """The number of which some bits say which entry it is, as in ``refers=names[ref & 0xff]``.
         """
@@ -367,7 +365,7 @@ class Text(Span):
     def read_many(self, many: Many) -> None:
         """Read the texts of many records, or look them up."""
         if self.entry is None:
-            self.read_counted(many)
+            super().read_many(many)
             return
         indexes = many.full(self.entry.index.column(many))
         many.known[self, CODE] = Codes(indexes.size)
@@ -392,18 +390,6 @@ class Text(Span):
             referring_rows = np.flatnonzero(~needs_no_entry)
         many.refer(self, self.entry.table, indexes, referring_rows, unsigned=unsigned)
 
-    def read_counted(self, many: Many) -> None:
-        """Read texts that no number refers to."""
-        is_counted = self.nbytes is not None and self.fixed is None and not self.pad
-        if not is_counted or not self.can_align_at_once:
-            super().read_many(many)
-            return
-        assert self.nbytes is not None  # noqa: S101 (it is counted)
-        starts, lengths = many.texts(self.nbytes.column(many), self.aligned, self)
-        many.known[self, START] = starts
-        many.known[self, LENGTH] = lengths
-        self.define_many(many, starts, lengths)
-
     def read_inlines(
         self, many: Many, inline_rows: NDArray[np.int64], indexes: NDArray[np.int64]
     ) -> None:
@@ -420,15 +406,13 @@ class Text(Span):
 
     def read_all_inlines(self, many: Many, indexes: NDArray[np.int64]) -> None:
         """Read texts all of which are in the records themselves."""
-        unit = self.aligned if self.can_align_at_once else 1
-        starts, lengths = many.texts(indexes & self.inline - 1, unit, self)
-        self.define_many(many, starts, lengths)
+        starts, lengths = many.stretch(indexes & self.inline - 1)
+        self.check_spans(many, starts, lengths)
         codes = many.enter(starts, lengths)
         many.known[self, CODE].add(slice(None), codes)
         many.known[self, START] = starts
         many.known[self, LENGTH] = lengths
-        if unit != self.aligned:
-            many.align(self.aligned, self)
+        many.align(self.aligned, self)
 
     def check_spans(
         self, many: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]

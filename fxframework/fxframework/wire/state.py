@@ -183,11 +183,11 @@ class Registrations:
     """
 
     def __init__(self) -> None:
-        from fxframework.kernels.pools import Numbering
+        from fxframework.kernels.pools import PairMap
 
         self.codes = np.full(256, -1, np.int32)
         """The code of each text at the beginning of the run, by dense number; -1 for none."""
-        self.large = Numbering()
+        self.large = PairMap()
         self.keys: I64 | None = None
         """Dense number and row of each definition of the run (see SPAN), in order; None if none
         changes a code."""

@@ -19,7 +19,7 @@ from fx_log import rules, tables
 from fx_log.format import ArgType
 from fx_log.severity import Level, legacy_level
 from fxframework.errors import Rule
-from fxframework.kernels.pools import Numbering
+from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.model.strings import StringPool
 
@@ -195,7 +195,7 @@ class Components:
     """The component that each tag stands for, as manifests name them in the course of a file."""
 
     def __init__(self) -> None:
-        self.tags = Numbering()
+        self.tags = PairMap()
         self.moniker = np.empty(0, np.int32)
         self.url = np.empty(0, np.int32)
         self.reported = np.empty(0, np.bool_)
@@ -260,7 +260,7 @@ class JoinedTags:
 
     def __init__(self, strings: StringPool) -> None:
         self.strings = strings
-        self.sequences = Numbering()
+        self.sequences = PairMap()
         self.code = np.empty(0, np.int32)
         """Code of the joined text by number of a sequence; -1 where no log had it whole so far."""
 

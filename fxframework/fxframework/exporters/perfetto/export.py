@@ -671,8 +671,8 @@ class _SliceEvents:
         if lane_count == described:
             return
         self._uuids = grown(self._uuids, lane_count)
-        levels = self._lanes.levels[described:].astype(np.int32)
-        uuids = self._writer.lane_uuids(self._lanes.tracks[described:], levels)
+        tracks, levels = self._lanes.places_from(described)
+        uuids = self._writer.lane_uuids(tracks, levels.astype(np.int32))
         self._uuids[described:lane_count] = uuids
         self._described_count = lane_count
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import reprlib
 import struct
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from fx_log import format as wire
@@ -62,6 +62,8 @@ CUT = b"..."
 MAX_VALUE_WORDS = wire.MAX_RECORD_WORDS - wire.MIN_RECORD_WORDS
 """Most words of a record's arguments."""
 MAX_TIME = (1 << 63) - 1
+NAMES = 1024
+"""Number of names whose bytes are kept."""
 
 _RANGES = {
     ArgType.INT64: (-(1 << 63), (1 << 63) - 1),
@@ -216,6 +218,9 @@ def name_head(name: str | bytes) -> tuple[int, bytes]:
     return reference(length) << NAME_AT | size << SIZE_AT, data + PADDING[length % 8]
 
 
+_known_head = lru_cache(NAMES)(name_head)
+
+
 def reference(length: int) -> int:
     """Return what a header has for an inline string of some bytes."""
     return wire.INLINE | length if length else 0
@@ -226,7 +231,7 @@ def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
 
     Raises WriteRefusedError.
     """
-    head, data = name_head(name)
+    head, data = _known_head(name) if type(name) is str else name_head(name)
     if kind == ArgType.STRING:
         if not isinstance(value, bytes):
             value = octets(_value_of(name), value)

@@ -11,6 +11,7 @@ import reprlib
 import struct
 import threading
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -25,7 +26,6 @@ from fx_log.write.arguments import (
     SEVERITY_AT,
     SIZE_AT,
     TAG_AT,
-    VALUE_AT,
     Arguments,
     argument_bytes,
     name_head,
@@ -33,7 +33,6 @@ from fx_log.write.arguments import (
     pairs,
     record_bytes,
     shortened,
-    text_argument,
     typed,
     whole_number,
 )
@@ -55,24 +54,14 @@ from fxframework.model.target import Clock
 __all__ = ["LogWriter", "add_dropped_count"]
 
 CACHED = 4096
-"""Number of names, threads and tags whose bytes are cached."""
-SHORT = 16_384
-"""Bytes of a text that fits into any record without checks."""
+"""Number of threads whose bytes are cached."""
 _WORD = struct.Struct("<Q").pack
 _UNSIGNED = struct.Struct("<Q").unpack_from
-_INT64 = struct.Struct("<q").pack
-_DOUBLE = struct.Struct("<d").pack
 _HEADER = struct.Struct("<Qq").pack
 _STRING = int(ArgType.STRING)
-_BOOL = int(ArgType.BOOL)
-_INT64_HEAD = ArgType.INT64 | 1 << SIZE_AT
-_DOUBLE_HEAD = ArgType.DOUBLE | 1 << SIZE_AT
-_LEAST = -(1 << 63)
-_MOST = (1 << 63) - 1
 _TAG_BITS = (1 << 32) - 1
 _DROPPED_HEAD = argument_bytes("num_dropped", ArgType.UINT64, 0)[:-8]
 DROPPED_WORDS = len(_DROPPED_HEAD) // 8 + 1
-_MESSAGE = name_head("message")
 
 Argument = tuple[str | bytes, int, Any]
 """Name, type and value; a string's value is text or bytes."""
@@ -138,11 +127,8 @@ class LogWriter(Levels, Closing):
         self._always_file_line = always_file_line
         self._now = time_of(clock)
         self._lock = threading.Lock()
-        self._names: dict[str, tuple[int, bytes]] = {}
         self._starts: dict[tuple[int, int], bytes] = {}
-        self._tag_bytes: dict[str, bytes] = {}
         self._tags = texts(tags)
-        self._end = b"".join(map(self._tag, self._tags))
         self._output = Output(where, force=force)
 
     def write(
@@ -188,26 +174,14 @@ class LogWriter(Levels, Closing):
         if tags:
             tags = texts(tags)
         start = self._start(pid, tid)
+        arguments = self._arguments(message, keys, file, line, target, tags)
         try:
-            arguments = []
-            if file is not None:
-                arguments.append(_place(file, line))
-            if target is not None:
-                arguments.append(self._tag(target))
-            if message is not None:
-                arguments.append(self._message(message))
-            if keys:
-                self._keys(arguments, keys)
-            if tags:
-                arguments.extend(map(self._tag, tags))
-            arguments.append(self._end)
-            return self._put(severity, time, tag_bits, start, b"".join(arguments), dropped)
+            body = b"".join(argument_bytes(*arg) for arg in chain.from_iterable(arguments))
+            return self._put(severity, time, tag_bits, start, body, dropped)
         except WriteRefusedError as error:
             if not self._cut or error.code not in _TOO_LARGE:
                 raise
-        always, keyed, tagged = self._collected(message, keys, file, line, target, tags)
-        words_left = MAX_VALUE_WORDS - len(start) // 8
-        body, left_out = _fitted(always, keyed, tagged, words_left)
+        body, left_out = _fitted(*arguments, MAX_VALUE_WORDS - len(start) // 8)
         is_sent = self._put(severity, time, tag_bits, start, body, dropped)
         self.cut += 1
         self.left_out += left_out
@@ -306,56 +280,7 @@ class LogWriter(Levels, Closing):
                 self._starts[pid, tid] = start
         return start
 
-    def _message(self, message: str) -> bytes:
-        return text_argument(*_MESSAGE, octets("the message", message))
-
-    def _keys(self, arguments: list[bytes], keys: Any) -> None:
-        """Append the bytes of keys to ``arguments``."""
-        names = self._names
-        for name, value in _items(keys):
-            encoded_name = names.get(name) if type(name) is str else None
-            if encoded_name is None:
-                encoded_name = self._name(name)
-                if encoded_name is None:
-                    arguments.append(argument_bytes(name, *typed(name, value)))
-                    continue
-            head, data = encoded_name
-            kind = type(value)
-            # Plain values that fit in any case; ``argument_bytes`` does the same for all others.
-            if kind is int and _LEAST <= value <= _MOST:
-                arguments.append(_WORD(head + _INT64_HEAD) + data + _INT64(value))
-            elif kind is str and len(value) < SHORT // 4:
-                arguments.append(text_argument(head, data, octets("a value", value)))
-            elif kind is float:
-                arguments.append(_WORD(head + _DOUBLE_HEAD) + data + _DOUBLE(value))
-            elif kind is bool:
-                arguments.append(_WORD(head | _BOOL | value << VALUE_AT) + data)
-            else:
-                arguments.append(argument_bytes(name, *typed(name, value)))
-
-    def _name(self, name: Any) -> tuple[int, bytes] | None:
-        """Return and cache the encoded name; None for one so long that it must be checked."""
-        if not isinstance(name, str):
-            raise refusal(rules.WRONG_TYPE, f"a key is a text, not {reprlib.repr(name)}")
-        if len(name) > SHORT // 4:
-            return None
-        encoded_name = name_head(name)
-        if len(self._names) < CACHED:
-            self._names[name] = encoded_name
-        return encoded_name
-
-    def _tag(self, tag: str) -> bytes:
-        try:
-            argument = self._tag_bytes.get(tag)
-        except TypeError:
-            argument = None
-        if argument is None:
-            argument = argument_bytes("tag", _STRING, octets("a tag", tag))
-            if len(self._tag_bytes) < CACHED and len(argument) < SHORT:
-                self._tag_bytes[tag] = argument
-        return argument
-
-    def _collected(
+    def _arguments(
         self,
         message: str | None,
         keys: Any,
@@ -374,12 +299,9 @@ class LogWriter(Levels, Closing):
             always_written.append(("tag", _STRING, octets("a tag", target)))
         if message is not None:
             always_written.append(("message", _STRING, octets("the message", message)))
-        key_arguments: list[Argument] = []
-        for name, value in _items(keys):
-            kind, plain = typed(name, value)
-            if kind == _STRING:
-                plain = octets("a value", plain)
-            key_arguments.append((shortened(octets("a key", name), MAX_NAME, b""), kind, plain))
+        key_arguments: list[Argument] = [
+            (name, *typed(name, value)) for name, value in _items(keys)
+        ]
         tag_arguments: list[Argument] = [
             ("tag", _STRING, octets("a tag", tag)) for tag in (*tags, *self._tags)
         ]
@@ -392,15 +314,6 @@ def _items(keys: Any) -> Iterable[tuple[Any, Any]]:
 
 
 _TOO_LARGE = (rules.STRING_TOO_LONG.code, rules.TOO_LARGE.code)
-
-
-def _place(file: str, line: int | None) -> bytes:
-    """Return the arguments file and line; of a path, the part after the last "../"."""
-    data = octets("file", file).rpartition(b"../")[2]
-    place = argument_bytes("file", _STRING, data)
-    if line is not None:
-        place += argument_bytes("line", ArgType.UINT64, line)
-    return place
 
 
 def _listed(args: Iterable[Argument]) -> list[Argument]:
@@ -445,9 +358,16 @@ def _fitted(
     The message is cut first, then the longest texts; then the last keys are left out, then the last
     tags.
     """
+    shorter_keys = [
+        (shortened(octets("a key", name), MAX_NAME, b""), kind, value) for name, kind, value in keys
+    ]
     args = [
-        (name, kind, shortened(value, wire.MAX_STRING) if kind == _STRING else value)
-        for name, kind, value in (*always, *keys, *tags)
+        (
+            name,
+            kind,
+            shortened(octets("a value", value), wire.MAX_STRING) if kind == _STRING else value,
+        )
+        for name, kind, value in (*always, *shorter_keys, *tags)
     ]
     sizes = [_words(*arg) for arg in args]
     excess = sum(sizes) - room
@@ -475,6 +395,11 @@ def _fitted(
         left_out.add(index)
     body = b"".join(argument_bytes(*arg) for index, arg in enumerate(args) if index not in left_out)
     return body, len(left_out)
+
+
+def shorter_text(value: str | bytes) -> bytes:
+    """Return the bytes of a text, cut to as many as a text may have."""
+    return shortened(octets("a value", value), wire.MAX_STRING)
 
 
 LEFT = 64

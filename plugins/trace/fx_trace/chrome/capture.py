@@ -123,7 +123,7 @@ class ChromePass(FirstPass[None]):
         for name, columns in self.builder.tables.items():
             if columns:
                 counts[name] = len(columns["offset"])
-        counts["processes"] = len(self.builder.tasks.processes)
+        counts["processes"] = len(self.builder.process_offsets)
         counts["threads"] = len(self.builder.tasks.offsets)
         return counts
 
@@ -200,27 +200,22 @@ class ChromeCapture(ScannedCapture[ChromePass, None]):
         return other_text_detail(note.value, self.strings)
 
     def _small(self, name: str, passed: ChromePass) -> Columns:
-        tasks = passed.builder.tasks
+        builder = passed.builder
         if name == "processes":
             # In the order of their first events.
-            processes = sorted(tasks.processes.items(), key=lambda process: process[1])
-            names = [tasks.process_names.get(pid, NO_VALUE) for pid, _ in processes]
+            processes = sorted(builder.process_offsets.items(), key=lambda process: process[1])
+            given_names = builder.pids.names | builder.process_names
+            names = [given_names.get(pid, NO_VALUE) for pid, _ in processes]
             return {
                 "offset": np.array([offset for _, offset in processes], np.int64),
                 "pid": np.array([pid for pid, _ in processes], np.uint64),
                 "name": np.array(names, np.int32),
             }
         if name == "threads":
-            ids = np.array(tasks.ids, np.uint64).reshape(-1, 2)
-            names = [tasks.names.get(thread, NO_VALUE) for thread in range(len(ids))]
-            return {
-                "offset": np.array(tasks.offsets, np.int64),
-                "id": np.arange(len(ids), dtype=np.int32),
-                "pid": ids[:, 0].copy(),
-                "tid": ids[:, 1].copy(),
-                "name": np.array(names, np.int32),
-            }
-        table = passed.builder.tables.get(name)
+            texts = [builder.tids.names.get(tid, NO_VALUE) for tid in builder.tasks.tids]
+            names = [builder.thread_names.get(*named) for named in enumerate(texts)]
+            return {**builder.tasks.columns(name), "name": np.array(names, np.int32)}
+        table = builder.tables.get(name)
         if not table:
             empty = Table.of(self.schemas[name], self.strings)
             return {column: empty[column] for column in empty.columns if column != "row"}

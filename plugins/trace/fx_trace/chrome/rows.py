@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -27,12 +26,16 @@ from fxframework.kernels.sorting import order_and_keys
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
+from fxframework.wire.capture import Tasks
+from fxframework.wire.expressions import wrapped
 from fxframework.wire.findings import Findings
 
 __all__ = ["KINDS", "NO_VALUE", "RowBuilder", "kind_of"]
 
 I64 = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
+Raw = Callable[[int], bytes]
+"""Returns the bytes of the event at a place in a block."""
 E = EventType
 TYPES: Final = {
     "B": E.DURATION_BEGIN, "E": E.DURATION_END, "X": E.DURATION_COMPLETE, "i": E.INSTANT,
@@ -58,11 +61,8 @@ EXACT: Final = 2.0**51
 MICROSECOND_DIGITS: Final = 3
 LARGEST: Final = 25
 """Digits before the point, beyond which nothing is a time."""
+DECIMALS: Final = json.JSONDecoder(parse_float=Decimal)
 ROUNDING: Final = Context(prec=60, rounding=ROUND_HALF_UP)
-NUMBER_OF: Final = {
-    key: re.compile(rb'"%b"\s*+:\s*+(-?[0-9][0-9.eE+-]*)' % key.encode()) for key in ("ts", "dur")
-}
-"""A member with a number, as it is written."""
 
 
 def kind_of(event: Event | None) -> str:
@@ -75,7 +75,18 @@ def kind_of(event: Event | None) -> str:
     return KINDS.get(phase, "event")
 
 
-class Codes(dict[Any, int]):
+class Numbers(dict[Any, int]):
+    """Numbers of values of JSON, which a subclass gives."""
+
+    def of(self, values: Sequence[Any], kind: type) -> NDArray[Any]:
+        """Return the numbers of values, of shape (n,)."""
+        try:
+            return np.array(list(map(self.__getitem__, values)), kind)
+        except TypeError:  # an object or an array, which no dictionary has
+            return np.array([self[plain(value)] for value in values], kind)
+
+
+class Codes(Numbers):
     """Codes of strings in the pool; -1 of None. ``cut`` counts those that were too long."""
 
     def __init__(self, pool: StringPool, longest: int) -> None:
@@ -95,75 +106,25 @@ class Codes(dict[Any, int]):
             self[text] = code
         return code
 
-    def of(self, values: Sequence[Any]) -> NDArray[np.int32]:
-        """Return the codes of values, of shape (n,)."""
-        try:
-            return np.array(list(map(self.__getitem__, values)), np.int32)
-        except TypeError:  # an object or an array, which no dictionary has
-            return np.array([self[plain(value)] for value in values], np.int32)
 
+class Ids(Numbers):
+    """Numbers of processes, or of threads, by what events have: 7, "7" and "0x7" are one.
 
-class Tasks(dict[Any, int]):
-    """Numbers of threads by what events have as ``pid`` and ``tid``.
-
-    A text there that is not a number is the name as well, unless metadata gives one.
+    A text that is not a number is a name as well, unless metadata gives one.
     """
 
     def __init__(self, codes: Codes) -> None:
         super().__init__()
         self._codes = codes
-        self._numbers: dict[tuple[int, int], int] = {}
         self.names: dict[int, int] = {}
-        """Code of the name of a thread."""
-        self.process_names: dict[int, int] = {}
-        self.offsets: list[int] = []
-        """Of the first event of each thread, once they are settled."""
-        self.processes: dict[int, int] = {}
-        """Offset of the first event, by pid."""
+        """Codes of texts by number."""
 
-    @property
-    def ids(self) -> list[tuple[int, int]]:
-        """Process and thread ids by number."""
-        return list(self._numbers)
-
-    def __missing__(self, task: tuple[Any, Any]) -> int:
-        pid_value, tid_value = task
-        pid = number_of(pid_value)
-        tid = pid if tid_value is None else number_of(tid_value)
-        # Several spellings are one thread: 7, "7", "0x7".
-        number = self._numbers.setdefault((pid, tid), len(self._numbers))
-        if is_name(pid_value):
-            self.process_names.setdefault(pid, self._codes[pid_value])
-        if is_name(tid_value):
-            self.names.setdefault(number, self._codes[tid_value])
-        self[task] = number
+    def __missing__(self, value: Any) -> int:
+        number = number_of(value)
+        if isinstance(value, str) and integer_of(value) is None:
+            self.names.setdefault(number, self._codes[value])
+        self[value] = number
         return number
-
-    def settle(self, numbers: NDArray[np.int32], offsets: I64) -> None:
-        """Note the first events of new threads: ``numbers`` are the threads of these events."""
-        settled_count = len(self.offsets)
-        if settled_count == len(self._numbers):
-            return
-        # Numbers ascend here, and all new threads are among them: each is the next of ``offsets``.
-        for number, first_event in zip(*np.unique(numbers, return_index=True), strict=True):
-            if number >= settled_count:
-                self.offsets.append(int(offsets[first_event]))
-        new_threads = itertools.islice(self._numbers, settled_count, None)
-        for (pid, _), offset in zip(new_threads, self.offsets[settled_count:], strict=True):
-            self.begin(pid, offset)
-
-    def begin(self, pid: int, offset: int) -> None:
-        """Note that an event at an offset is of a process."""
-        earliest = self.processes.get(pid, offset)
-        self.processes[pid] = min(offset, earliest)
-
-    def of(self, pids: Sequence[Any], tids: Sequence[Any]) -> NDArray[np.int32]:
-        """Return the numbers of threads, of shape (n,)."""
-        try:
-            return np.array([self[task] for task in zip(pids, tids, strict=True)], np.int32)
-        except TypeError:  # an object or an array
-            plain_pids = list(map(plain, pids))
-            return self.of(plain_pids, list(map(plain, tids)))
 
 
 class RowBuilder:
@@ -172,7 +133,15 @@ class RowBuilder:
     def __init__(self, pool: StringPool, limits: Limits, report: Report) -> None:
         pool.intern(b"")  # code 0 is that of no name, for ``Match``
         self.codes = Codes(pool, limits.max_string)
-        self.tasks = Tasks(self.codes)
+        self.pids = Ids(self.codes)
+        self.tids = Ids(self.codes)
+        self.tasks = Tasks()
+        self.thread_names: dict[int, int] = {}
+        """Codes of the names that metadata gives, by number of the thread."""
+        self.process_names: dict[int, int] = {}
+        """The same, by process id."""
+        self.process_offsets: dict[int, int] = {}
+        """Of the first event of each process that has a name, and once finished of all."""
         self.notes = Findings(limits.max_findings, rules.RULES.numbers)
         self.kinds: Counter[str] = Counter()
         self.open_offsets = np.zeros(0, np.int64)
@@ -207,22 +176,24 @@ class RowBuilder:
         for index in np.flatnonzero(types < 0).tolist():
             phase = str(phases[index])
             self._take_other(events[index], phase, offsets[index], int(threads[index]))
-        texts = Texts(data, starts, stops, timed)
-        ts_values = column(texts.of(present), "ts")
-        ts, has_time = times("ts", ts_values, texts)
+
+        def raw(place: int) -> bytes:
+            return bytes(data[starts[place] : stops[place]])
+
+        ts, has_time = times("ts", [present[place] for place in timed.tolist()], timed, raw)
         for index in timed[~has_time].tolist():
             ts_value = present[index].get("ts")
             self._report(rules.NO_TIME, offsets[index], shown(ts_value))
         timed = timed[has_time]
-        texts.places = timed
         if timed.size:
             shared: Columns = {
                 "offset": starts[timed],
                 "ts": ts[has_time],
                 "thread": threads[timed],
+                "place": timed,
             }
             timed_types = types[timed].astype(np.uint8)
-            self._add_timed(texts.of(present), timed_types, shared, texts)
+            self._add_timed([present[place] for place in timed.tolist()], timed_types, shared, raw)
         if self.codes.cut:
             self._report(rules.TOO_LONG, offsets[0], f"{self.codes.cut} strings")
             self.codes.cut = 0
@@ -234,11 +205,17 @@ class RowBuilder:
         names_thread = [is_thread_name(event) for event in events]
         places = np.flatnonzero(is_timed | np.array(names_thread, np.bool_))
         on_thread = [events[place] for place in places.tolist()]
-        numbers = self.tasks.of(column(on_thread, "pid"), column(on_thread, "tid"))
-        self.tasks.settle(numbers, starts[places])
+        tid_values = column(on_thread, "tid")
+        pids = self.pids.of(column(on_thread, "pid"), np.uint64)
+        has_tid = np.array([value is not None for value in tid_values], np.bool_)
+        tids = np.where(has_tid, self.tids.of(tid_values, np.uint64), pids)
         threads = np.zeros(len(events), np.int32)
-        threads[places] = numbers
+        threads[places] = self.tasks.of(pids, tids, starts[places])
         return threads
+
+    def _begin_process(self, pid: int, offset: int) -> None:
+        """Note that an event at an offset is of a process."""
+        self.process_offsets[pid] = min(offset, self.process_offsets.get(pid, offset))
 
     def _take_other(self, event: Event | None, phase: str, offset: int, thread: int) -> None:
         """Take what metadata says of names; count what has no table."""
@@ -255,30 +232,30 @@ class RowBuilder:
             return
         name = args["name"]
         if is_thread_name(event):
-            self.tasks.names[thread] = self.codes[name]
+            self.thread_names[thread] = self.codes[name]
         elif event.get("name") == "process_name":
             pid = number_of(plain(event.get("pid")))
-            self.tasks.begin(pid, offset)
-            self.tasks.process_names[pid] = self.codes[name]
+            self._begin_process(pid, offset)
+            self.process_names[pid] = self.codes[name]
 
     def _add_timed(
-        self, events: list[Event], types: NDArray[np.uint8], shared: Columns, texts: Texts
+        self, events: list[Event], types: NDArray[np.uint8], shared: Columns, raw: Raw
     ) -> None:
-        """Add events with a time, of which ``shared`` are the offsets, times and threads."""
+        """Add events with a time, of which ``shared`` are offsets, times, threads and places."""
         ts = shared["ts"]
         names = self._names(events, "name", shared["offset"])
         categories = self._names(events, "cat", shared["offset"])
         columns: Columns = {
             **shared,
             "kind": types,
-            "category": self.codes.of(categories),
-            "name": self.codes.of(names),
+            "category": self.codes.of(categories, np.int32),
+            "name": self.codes.of(names, np.int32),
             "word": np.zeros(ts.size, np.uint64),
             "finish": ts.copy(),
             "scope": np.zeros(ts.size, np.uint8),
             "is_next": np.zeros(ts.size, np.bool_),
         }
-        self._add_lengths(events, columns, texts)
+        self._add_lengths(events, columns, raw)
         for index in np.flatnonzero(types != E.DURATION_COMPLETE).tolist():
             event = events[index]
             event_type = int(types[index])
@@ -304,16 +281,14 @@ class RowBuilder:
                 self._report(rules.INVALID_MEMBER, int(offsets[index]), problem)
         return values
 
-    def _add_lengths(self, events: list[Event], columns: Columns, texts: Texts) -> None:
+    def _add_lengths(self, events: list[Event], columns: Columns, raw: Raw) -> None:
         """Compute when complete events end; one without a length has none."""
         complete = np.flatnonzero(columns["kind"] == E.DURATION_COMPLETE)
-        values = [events[index].get("dur") for index in complete.tolist()]
-        of_complete = Texts(texts.data, texts.starts, texts.stops, texts.places[complete])
-        lengths, is_valid = times("dur", values, of_complete)
-        for index in np.flatnonzero(~is_valid).tolist():
-            offset = int(columns["offset"][complete[index]])
-            problem = f"dur is {shown(values[index])}"
-            self._report(rules.INVALID_MEMBER, offset, problem)
+        places = columns.pop("place")[complete]
+        lengths, is_valid = times("dur", [events[row] for row in complete.tolist()], places, raw)
+        for row in complete[~is_valid].tolist():
+            problem = f"dur is {shown(events[row].get('dur'))}"
+            self._report(rules.INVALID_MEMBER, int(columns["offset"][row]), problem)
         starts = columns["ts"][complete]
         ends = starts + lengths
         # Sums that do not fit wrap around; such slices end at the last or the first time there is.
@@ -376,7 +351,7 @@ class RowBuilder:
             {
                 "offset": columns["offset"][owner],
                 "owner": owner + self._event_count,
-                "name": self.codes.of(names),
+                "name": self.codes.of(names, np.int32),
                 "type": np.array(types, np.uint8),
                 "int": np.array(integers, np.int64),
                 "float": np.array(floats, np.float64),
@@ -409,7 +384,7 @@ class RowBuilder:
             shared_columns(columns, np.array(indexes, np.int64))
             | {
                 "id": np.array(ids, np.uint64),
-                "series": self.codes.of(series),
+                "series": self.codes.of(series, np.int32),
                 "value": np.array([as_double(value) for value in values], np.float64),
                 "value_int": np.array(integers, np.int64),
                 "is_int": np.array(is_int, np.bool_),
@@ -422,6 +397,8 @@ class RowBuilder:
         """Match begins and ends, nest slices, and make the tables."""
         for phase, (offset, count) in self._left_out.items():
             self._report(rules.LEFT_OUT, offset, f"{phase!a:.10}, {count} events")
+        for pid, offset in zip(self.tasks.pids, self.tasks.offsets, strict=True):
+            self._begin_process(pid, offset)
         events = joined(self._blocks["events"])
         self.tables["counters"] = joined(self._blocks["counters"])
         args = joined(self._blocks["args"])
@@ -523,30 +500,25 @@ def owned(args: Columns, kind: NDArray[np.uint8], events_of: dict[str, I64], end
 
 def bound(slices: Columns, flows: Columns, around: I64, is_next: NDArray[np.bool_]) -> I64:
     """Return the slice of each point of a flow: the one around it, or the next of its thread."""
-    next_bound = np.flatnonzero(is_next)
-    if not next_bound.size:
-        return around
-    # Sort the slices and these points together, by thread and time. In sorted order, the next
-    # slice of a point is the first slice behind it, if that is of the same thread.
-    slice_count = slices["ts"].size
-    thread = np.concatenate((slices["thread"], flows["thread"][next_bound]))
-    ts = np.concatenate((slices["ts"], flows["ts"][next_bound]))
-    rows = np.arange(ts.size)
-    is_slice = rows < slice_count
-    # A slice that begins with the point is the next one, so points come before slices.
-    order = np.lexsort((is_slice, ts, thread))
-    # The place of the first slice from each place on: of point, slice, point, slice 1 1 3 3; where
-    # no slice follows, the place behind all, for which a row is appended that is never used.
-    slice_places = np.where(is_slice[order], rows, ts.size)
-    next_places = np.minimum.accumulate(slice_places[::-1])[::-1]
-    next_slices = np.append(order, 0)[next_places]
-    is_same_thread = thread[next_slices] == thread[order]
-    has_next = is_same_thread & (next_places < ts.size)
-    points = np.flatnonzero(~is_slice[order] & has_next)
-    flow_rows = next_bound[order[points] - slice_count]
     slice_of_point = around.copy()
-    slice_of_point[flow_rows] = next_slices[points]
+    points = np.flatnonzero(is_next)
+    points = points[np.argsort(flows["thread"][points], kind="stable")]
+    slice_order = np.lexsort((slices["ts"], slices["thread"]))
+    slice_threads = slices["thread"][slice_order]
+    point_threads = flows["thread"][points]
+    for thread in np.unique(point_threads):
+        own_slices = slice_order[run_of(slice_threads, thread)]  # in order of time
+        own_points = points[run_of(point_threads, thread)]
+        # A slice that begins with the point is the next one.
+        places = np.searchsorted(slices["ts"][own_slices], flows["ts"][own_points])
+        has_next = places < own_slices.size
+        slice_of_point[own_points[has_next]] = own_slices[places[has_next]]
     return slice_of_point
+
+
+def run_of(sorted_numbers: NDArray[Any], number: int) -> slice:
+    """Return where a number is among sorted ones."""
+    return slice(*np.searchsorted(sorted_numbers, [number, number + 1]).tolist())
 
 
 def joined(blocks: list[Columns]) -> Columns:
@@ -559,42 +531,20 @@ def joined(blocks: list[Columns]) -> Columns:
 # --- Values --------------------------------------------------------------------------------------
 
 
-class Texts:
-    """How the numbers of events are written, of which ``places`` are among those of a block."""
-
-    def __init__(self, data: memoryview, starts: I64, stops: I64, places: I64) -> None:
-        self.data = data
-        self.starts = starts
-        self.stops = stops
-        self.places = places
-
-    def of(self, events: Sequence[Event]) -> list[Event]:
-        """Return the events at these places."""
-        return [events[place] for place in self.places.tolist()]
-
-    def number(self, key: str, index: int, value: float) -> str:
-        """Return the text of the number that an event has as ``key``."""
-        place = self.places[index]
-        start = int(self.starts[place])
-        raw = bytes(self.data[start : int(self.stops[place])])
-        # The arguments may have the key too, so the number that was parsed decides which it is.
-        for match in NUMBER_OF[key].finditer(raw):
-            text = match[1].decode()
-            if as_double(text) == value:
-                return text
-        return repr(value)
-
-
 def column(events: Sequence[Event], key: str) -> list[Any]:
     """Return what events have as ``key``; None if nothing."""
     return list(map(dict.get, events, itertools.repeat(key)))
 
 
-def times(key: str, values: Sequence[Any], texts: Texts) -> tuple[I64, NDArray[np.bool_]]:
+def times(
+    key: str, events: Sequence[Event], places: I64, raw: Raw
+) -> tuple[I64, NDArray[np.bool_]]:
     """Return microseconds as nanoseconds, of shape (n,), and which of the values are times.
 
-    Fractions are rounded to the nearest nanosecond, from the text where a double is not enough.
+    Fractions are rounded to the nearest nanosecond. Where a double is not enough, they are taken
+    from the bytes of the event, which ``raw`` gives for its place.
     """
+    values = column(events, key)
     if set(map(type, values)) <= {int, float}:
         try:
             nearest = np.array(values, np.float64) * 1000
@@ -606,23 +556,31 @@ def times(key: str, values: Sequence[Any], texts: Texts) -> tuple[I64, NDArray[n
     ns = np.zeros(len(values), np.int64)
     is_time = np.zeros(len(values), np.bool_)
     for index, value in enumerate(values):
-        exact: int | None = None
-        if type(value) is int:  # not a boolean
-            exact = value * 1000
-        elif isinstance(value, float):
-            exact = nanoseconds(texts.number(key, index, value))
-        elif isinstance(value, str):
-            exact = nanoseconds(value)
+        if isinstance(value, float):
+            value = as_written(raw(int(places[index])), key, value)
+        exact = nanoseconds(value)
         if exact is not None and NS_MIN <= exact <= NS_MAX:
             ns[index] = exact
             is_time[index] = True
     return ns, is_time
 
 
-def nanoseconds(text: str) -> int | None:
-    """Return the microseconds of a text as nanoseconds, rounded; None if it is not a time."""
+def as_written(raw: bytes, key: str, value: float) -> Any:
+    """Return the member of an event that was parsed as a double, with all of its digits."""
     try:
-        microseconds = Decimal(text)
+        return DECIMALS.decode(raw.decode("utf-8", "surrogateescape"))[key]
+    except RecursionError:  # of more levels than Python reads
+        return value
+
+
+def nanoseconds(value: Any) -> int | None:
+    """Return microseconds, a number or text, as nanoseconds, rounded; None if it is not a time."""
+    if type(value) is int:  # not a boolean
+        return value * 1000
+    if not isinstance(value, Decimal | float | str):
+        return None
+    try:
+        microseconds = Decimal(value)
     except InvalidOperation:
         return None
     # Exponents can be huge: an integer of so many digits would take all memory.
@@ -634,20 +592,12 @@ def nanoseconds(text: str) -> int | None:
     return int(scaled.to_integral_value(ROUND_HALF_UP))
 
 
-def as_double(value: Any) -> float:
-    """Return a number, or its text, as a double; NaN of other text, infinity beyond."""
+def as_double(value: float) -> float:
+    """Return a number as a double; of an integer beyond the doubles infinity."""
     try:
         return float(value)
-    except ValueError:
-        return float("nan")
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
-
-
-def wrapped(value: int) -> int:
-    """Return the low 64 bits of an integer as a signed number."""
-    low_bits = value & U64_MAX
-    return low_bits - (1 << 64) if low_bits > NS_MAX else low_bits
 
 
 def integer_of(text: str) -> int | None:
@@ -671,11 +621,6 @@ def number_of(value: Any) -> int:
     elif isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         number = int(value)
     return number & U64_MAX
-
-
-def is_name(value: Any) -> bool:
-    """Return whether what should be a number is a text without one."""
-    return isinstance(value, str) and integer_of(value) is None
 
 
 def plain(value: Any) -> Any:

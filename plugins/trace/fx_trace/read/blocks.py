@@ -35,7 +35,7 @@ from fx_trace.read.frames import (
 from fx_trace.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
-from fxframework.kernels.pools import Numbering
+from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Diagnostics
@@ -86,8 +86,8 @@ class Pairs:
     """Pairs of numbers of 64 bits, made one number each."""
 
     def __init__(self) -> None:
-        self.first = Numbering()
-        self.second = Numbering()
+        self.first = PairMap()
+        self.second = PairMap()
 
     def enter(self, first: I64, second: I64) -> I64:
         """Return the numbers of pairs."""
@@ -483,7 +483,7 @@ class TraceBlocks(BlockReader):
         # Between two statements all sections of a provider begin the same turn, and the first of
         # them may say something new.
         between = np.searchsorted(statement_rows, rows)
-        numbers = Numbering().enter(between * (1 << PROVIDER_ID.nbits) + ids)
+        numbers = PairMap().enter(between * (1 << PROVIDER_ID.nbits) + ids)
         # Numbers are given in order: a first section has one greater than all before it.
         greatest_so_far = np.maximum.accumulate(numbers)
         is_first = np.diff(greatest_so_far, prepend=-1) > 0

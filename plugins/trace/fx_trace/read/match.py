@@ -22,7 +22,7 @@ from fxframework.io import arena
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.nesting import ANY_NAME, BEGIN, END, OTHER, SPAN, Nesting
-from fxframework.kernels.pools import Numbering
+from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings, FoundAt
@@ -203,7 +203,7 @@ class Ids:
     """The ids of flows or of asynchronous events, and which kinds of events there are of each."""
 
     def __init__(self) -> None:
-        self._numbers = Numbering()
+        self._numbers = PairMap()
         self._offsets = Spill(np.int64, in_memory=True)
         """Of the first event of each id."""
         self._is_begun = Spill(np.bool_, in_memory=True)
@@ -260,7 +260,7 @@ class Match:
         self._of_operations = Nesting(0, any_name=True)
         self._operations = Pairs()
         self._operation_ids = Pairs()
-        self._operation_numbers = Numbering()
+        self._operation_numbers = PairMap()
         self._last_operation = wire.INVALID_END
         """The time of the last event that began or ended an asynchronous slice."""
 

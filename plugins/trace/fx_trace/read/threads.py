@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fx_trace.kinds import ObjectType, SchedulingType
 from fx_trace.read.chunks import Chunk
-from fxframework.kernels.pools import Numbering
+from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.strings import StringPool
 
@@ -48,7 +48,7 @@ class Threads:
     def __init__(self) -> None:
         self.pool = StringPool()
         """Koids of both, 16 bytes each, as the file has them."""
-        self.gone = Numbering()
+        self.gone = PairMap()
         """Scopes and indexes of threads that nobody registered."""
         self.of_koids = np.full(64, -1, np.int32)
         """The thread by code of ``pool``; -1: not mentioned yet."""

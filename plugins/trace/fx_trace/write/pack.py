@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import records as r
+from fx_trace.indexed import Thread
 from fx_trace.kinds import (
     MAX_ARGS,
     MAX_RECORD_WORDS,
@@ -101,6 +102,20 @@ class Messages(NamedTuple):
     starts: I64
     lengths: I64
     data: U8
+
+
+SCHEDULED: Mapping[int, tuple[Any, Mapping[str, str]]] = {
+    SWITCH: (
+        r.ContextSwitch,
+        {
+            "cpu": "cpu", "outgoing_state": "outgoing_state",
+            "outgoing_tid": "outgoing", "incoming_tid": "incoming",
+        },
+    ),
+    WAKEUP: (r.ThreadWakeup, {"cpu": "cpu", "waking_tid": "incoming"}),
+    LEGACY_SWITCH: (r.LegacyContextSwitch, {name: name for name in Switches._fields}),
+}  # fmt: skip
+"""By kind of scheduling, the class of its records, and the columns of ``Switches`` by field."""
 
 
 class References(NamedTuple):
@@ -196,19 +211,15 @@ class Packer:
         """Yield the records of one form after another: which of the block, and their columns."""
         form = FORM_OF_KIND[block.kind]
         form[(form == SCOPED) & (block.word == 0)] = WITHOUT_LAST
-        makers = {
-            SWITCH: self._switches,
-            WAKEUP: self._wakeups,
-            LEGACY_SWITCH: self._legacy_switches,
-            LOG: self._logs,
-        }
         for number in np.flatnonzero(np.bincount(form)).tolist():
             rows = np.flatnonzero(form == number)
             own = block
             if rows.size < form.size:
                 own = Block._make(column[rows] for column in block)
-            if number in makers:
-                group = makers[number](own)
+            if number == LOG:
+                group = self._logs(own)
+            elif number in SCHEDULED:
+                group = self._scheduled(number, own)
             else:
                 group = self._events(own, LAST_FIELDS[number])
             set_numbers(group, timestamp=own.time)
@@ -232,40 +243,16 @@ class Packer:
         self._put_text(group, "name", items.name[item])
         return group
 
-    def _switches_of(self, block: Block) -> Switches:
-        assert self.switches is not None  # noqa: S101 (items of these kinds have rows)
-        return Switches(*(column[block.word] for column in self.switches))
-
-    def _switches(self, block: Block) -> ColumnRecords:
-        rows = self._switches_of(block)
-        group = ColumnRecords(shape_of(r.ContextSwitch), STATE, block.item.size)
-        set_numbers(
-            group,
-            cpu=rows.cpu,
-            outgoing_state=rows.outgoing_state,
-            outgoing_tid=rows.outgoing,
-            incoming_tid=rows.incoming,
-        )
-        return group
-
-    def _wakeups(self, block: Block) -> ColumnRecords:
-        rows = self._switches_of(block)
-        group = ColumnRecords(shape_of(r.ThreadWakeup), STATE, block.item.size)
-        set_numbers(group, cpu=rows.cpu, waking_tid=rows.incoming)
-        return group
-
-    def _legacy_switches(self, block: Block) -> ColumnRecords:
-        rows = self._switches_of(block)
-        group = ColumnRecords(shape_of(r.LegacyContextSwitch), STATE, block.item.size)
-        set_numbers(
-            group,
-            cpu=rows.cpu,
-            outgoing_state=rows.outgoing_state,
-            outgoing_priority=rows.outgoing_priority,
-            incoming_priority=rows.incoming_priority,
-        )
-        self._put_thread(group, "outgoing", rows.outgoing)
-        self._put_thread(group, "incoming", rows.incoming)
+    def _scheduled(self, kind: int, block: Block) -> ColumnRecords:
+        """Return records of a kind of scheduling."""
+        cls, columns = SCHEDULED[kind]
+        group = ColumnRecords(shape_of(cls), STATE, block.item.size)
+        for name, column in columns.items():
+            rows = getattr(self.switches, column)[block.word]
+            if isinstance(group.field(name), Thread):
+                self._put_thread(group, name, rows)
+            else:
+                set_numbers(group, **{name: rows})
         return group
 
     def _logs(self, block: Block) -> ColumnRecords:
