@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fx_xray.read.demangling import demangle
-from fx_xray.read.instr_map import InstrumentationMap, read_map
+from fx_xray.read.instr_map import InstrumentationMap, demangle, read_map
 from fxframework.errors import UnreadableError
 
 from ..cases import cases

@@ -16,8 +16,7 @@ from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fx_xray.read.decoder import RecordDecoder
-    from fx_xray.read.demangling import demangle
-    from fx_xray.read.instr_map import InstrumentationMap, read_map
+    from fx_xray.read.instr_map import InstrumentationMap, demangle, read_map
     from fx_xray.write.basic_recorder import BasicWriter
     from fx_xray.write.encoder import RecordEncoder
     from fx_xray.write.flight_recorder import FdrWriter, log_of, slot_bytes
@@ -38,8 +37,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "fx_xray.read.decoder": "RecordDecoder",
-        "fx_xray.read.demangling": "demangle",
-        "fx_xray.read.instr_map": "InstrumentationMap read_map",
+        "fx_xray.read.instr_map": "InstrumentationMap demangle read_map",
         "fx_xray.write.basic_recorder": "BasicWriter",
         "fx_xray.write.encoder": "RecordEncoder",
         "fx_xray.write.flight_recorder": "FdrWriter log_of slot_bytes",

@@ -15,8 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_xray.read.demangling import demangle
-from fx_xray.read.instr_map import InstrumentationMap, SledKind, read_map
+from fx_xray.read.instr_map import InstrumentationMap, SledKind, demangle, read_map
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
 from fxframework.errors import FxError, UnreadableError, UsageError

@@ -17,7 +17,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.read.demangling import demangle
 from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
 from fxframework.errors import UnreadableError
 from fxframework.io.source import Source
@@ -26,7 +25,16 @@ from fxframework.registry import lazy
 if TYPE_CHECKING:
     from fx_xray.read.source_lines import SourceLines
 
-__all__ = ["Fault", "Function", "Functions", "InstrumentationMap", "SledKind", "Sleds", "read_map"]
+__all__ = [
+    "Fault",
+    "Function",
+    "Functions",
+    "InstrumentationMap",
+    "SledKind",
+    "Sleds",
+    "demangle",
+    "read_map",
+]
 
 SECTION: Final = "xray_instr_map"
 ELF_MAGIC: Final = b"\x7fELF"
@@ -446,3 +454,17 @@ def _line_offset(data: bytes, line: int) -> int:
         if not at:
             return len(data)
     return at
+
+
+def demangle(name: str) -> str:
+    """Return a C++ or Rust name as in its source, spelled as LLVM spells it.
+
+    One that is not mangled, or not understood, is returned as it is. The library limits how deep a
+    name nests and how long it becomes. Where LLVM writes ``auto`` for a parameter of a generic
+    lambda's call, it writes the type.
+    """
+    if not name.startswith(("_Z", "__Z", "_R")):
+        return name
+    import demangle as library
+
+    return library.demangle(name, language="rust" if name.startswith("_R") else "itanium")

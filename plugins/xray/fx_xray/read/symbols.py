@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from fx_xray import rules
 from fx_xray.format import MAX_FUNCTION_ID, OBJECT_IDS
-from fx_xray.read.demangling import demangle
-from fx_xray.read.instr_map import Fault, Functions, InstrumentationMap, read_map
+from fx_xray.read.instr_map import Fault, Functions, InstrumentationMap, demangle, read_map
 from fxframework.errors import Rule, UsageError
 from fxframework.io import arena
 from fxframework.model.strings import StringPool
