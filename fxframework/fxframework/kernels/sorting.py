@@ -105,7 +105,7 @@ def outer_first(times: I64, parents: I64) -> I64:
     rows = np.arange(times.size)
     is_tied = (parents >= 0) & (times[parents] == times)
     if (is_tied & (parents > rows)).any():
-        # Slices of one time are where the outermost of them is, each behind its parent.
+        # Slices that begin at one time stand at the place of the outermost, parents first.
         places = rows.copy()
         steps_left = np.zeros(times.size, np.int64)
         tied = np.flatnonzero(is_tied)
@@ -121,15 +121,15 @@ def outer_first(times: I64, parents: I64) -> I64:
 def ends_of_tours(slices: I64, inner: I64, outer: I64) -> tuple[I64, I64]:
     """Return the outermost slice around each, as a place in ``slices``, and the steps to its end.
 
-    ``slices`` ascend; each of ``inner``, which ascend too, is in that of ``outer``. A tour of an
-    outermost slice begins each slice that it holds, those beside each other in order, and ends it
-    behind all that is in it: of 5 with 6 and 8 in it the steps are 5 6 ~6 8 ~8 ~5.
+    ``slices`` and ``inner`` ascend; each slice of ``inner`` is directly in that of ``outer``. A
+    tour of an outermost slice steps on the begin and the end of each slice in it, as brackets are
+    written: if 6 and 8 are in 5, the steps are 5 6 ~6 8 ~8 ~5.
     """
     count = slices.size
     inner = np.searchsorted(slices, inner)
     outer = np.searchsorted(slices, outer)
-    # Behind the begin of a slice, its number, is its end, that number plus the count, unless
-    # something is in it. An outermost end is followed by itself.
+    # The begin of slice 3 is step 3, its end is step 3 + count. At first, each end follows its
+    # begin and is followed by itself, as the end of an outermost slice stays.
     following = np.arange(count, 3 * count)
     following[count:] -= count
     following[count + inner] = count + outer

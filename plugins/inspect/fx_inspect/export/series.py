@@ -55,7 +55,7 @@ class SeriesExport(TreeExport):
             path_counts[path] += 1
             cell = self._cell(value)
             cells_now[key] = (kind, cell)
-            # Of the first snapshot all is new; later ones are compared with the one before.
+            # The first snapshot is all new; later ones are compared with the one before.
             change = "changed"
             if not self._number:
                 change = "first"

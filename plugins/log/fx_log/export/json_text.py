@@ -64,7 +64,7 @@ class JsonExport(LineExport):
 
 
 class _Objects:
-    """Renders logs as objects, each on a line."""
+    """Renders logs as objects, each on a line, between the texts ``before`` and ``after``."""
 
     def __init__(
         self,

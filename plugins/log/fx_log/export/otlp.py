@@ -198,9 +198,7 @@ class _Records:
             if args:
                 if len(args) > 1:
                     args = _distinct(args)
-                attributes = [
-                    f',{{"key":"{head_key}","value":{value}}}' for head_key, value in args
-                ]
+                attributes = [f',{{"key":"{name}","value":{value}}}' for name, value in args]
                 own_attributes += "".join(attributes)
             log_record = f'{{"timeUnixNano":"{moment}{self._between}{level}'
             if has_message:

@@ -326,7 +326,7 @@ class TraceBlocks(BlockReader):
         many.go_to(many.limit)
 
     def judge(self, many: Many) -> None:
-        """Let findings be those that ``decoder`` reports of such records."""
+        """Report the findings that ``decoder`` would report of these records."""
         notes = self.take_notes(many)
         unknown = self.unknown_kinds(many)
         if unknown.size:

@@ -411,8 +411,8 @@ def _from_csv(data: bytes, path: str) -> InstrumentationMap:
     functions: dict[int, Function] = {}
     faults: list[Fault] = []
     reader = csv.DictReader(io.StringIO(text, newline=""))
-    # Python refuses fields over 131,072 characters; names of C++ functions are longer. The limit is
-    # that of the whole process, so it is put back.
+    # Python refuses fields over 131,072 characters, but names of C++ functions may be longer. The
+    # limit is that of the whole process, so it is put back.
     limit_before = csv.field_size_limit()
     csv.field_size_limit(max(limit_before, min(len(text), MOST_IN_FIELD)))
     try:
