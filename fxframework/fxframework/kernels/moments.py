@@ -54,7 +54,8 @@ def seconds(ns: I64, numbers: Numbers, width: int) -> Parts:
 
 def clock(ns: I64, _numbers: Numbers, _width: int) -> Parts:
     """Return the parts of nanoseconds as seconds in at least five digits, with six decimals."""
-    whole_seconds, microseconds = np.divmod(np.maximum(ns, 0) // 1_000, 1_000_000)
+    all_microseconds = np.maximum(ns, 0) // 1_000
+    whole_seconds, microseconds = np.divmod(all_microseconds, 1_000_000)
     return [(parts.ZEROS + 5, whole_seconds), b".", (parts.ZEROS + 6, microseconds)]
 
 

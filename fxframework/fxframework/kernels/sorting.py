@@ -61,7 +61,8 @@ def _order_beside_rows(keys: U64) -> tuple[I64, U64]:
     keys <<= row_bits
     keys |= np.arange(keys.size, dtype=np.uint64)
     keys.sort()
-    order = (keys & np.uint64((1 << int(row_bits)) - 1)).view(np.int64)
+    low_bits = np.uint64((1 << int(row_bits)) - 1)
+    order = (keys & low_bits).view(np.int64)
     keys >>= row_bits
     return order, keys
 
@@ -84,7 +85,8 @@ def places_among(numbers: NDArray[Any], ascending: NDArray[Any]) -> I64:
     """Return the places of numbers among others, which ascend; -1 of those that are not there."""
     if not ascending.size:
         return np.full(numbers.size, -1)
-    places = np.minimum(np.searchsorted(ascending, numbers), ascending.size - 1)
+    first_not_less = np.searchsorted(ascending, numbers)
+    places = np.minimum(first_not_less, ascending.size - 1)
     return np.where(ascending[places] == numbers, places, -1)
 
 

@@ -325,7 +325,8 @@ class ProgramFunctions(Functions):
             return None, 0
         if self._symbols is None:
             self._symbols = self._program.symbols()
-        return self._symbols.at(int(self._addresses[id - 1]), int(self._places[id - 1]))
+        row = id - 1
+        return self._symbols.at(int(self._addresses[row]), int(self._places[row]))
 
     def name(self, id: int) -> str | None:
         return self._symbol(id)[0]
@@ -344,7 +345,8 @@ class ProgramFunctions(Functions):
             self._has_lines = self._lines is not None
         if self._lines is None:
             return None
-        return self._lines.at(self.address(id), self._symbol(id)[1])
+        _, place = self._symbol(id)
+        return self._lines.at(self.address(id), place)
 
 
 # --- YAML and CSV --------------------------------------------------------------------------------

@@ -79,7 +79,9 @@ class ProgramMap:
         address, function, place, kind, always, version = columns
         # The sleds of a function follow one another, and the ids of functions are 1, 2, 3, ….
         is_first = np.ones(function.size, np.bool_)
-        is_first[1:] = (function[1:] != function[:-1]) | (place[1:] != place[:-1])
+        is_other_function = function[1:] != function[:-1]
+        is_elsewhere = place[1:] != place[:-1]
+        is_first[1:] = is_other_function | is_elsewhere
         ids = np.cumsum(is_first).astype(np.int64)
         functions = ProgramFunctions(program, function[is_first], place[is_first])
         sleds = Sleds(ids, address, function, kind, always, version)
