@@ -204,7 +204,10 @@ class _Entries:
             yield b"%b%b\n" % (entry, b"".join(args))
 
     def _head(self, key: tuple[Any, ...]) -> tuple[bytes, int, bool]:
-        """Return the fields of a head, their number with the row's, and if there is a message."""
+        """Return the fields of a head, the number of all fields, and whether there is a message.
+
+        All fields are those of the head and of the row.
+        """
         head = Head.of(key)
         moniker = self._strings[head.component]
         fields = []
@@ -234,7 +237,7 @@ class _Entries:
         if head.url >= 0:
             fields.append((b"FUCHSIA_COMPONENT_URL", self._strings[head.url]))
         fields += [(b"FUCHSIA_TAG", tag) for tag in head.tags]
-        # Importers refuse entries of too many fields: of a head with many tags, the last ones.
+        # Importers refuse entries of too many fields: the last tags of a head are left out.
         written_fields = [_field(*field) for field in fields[: HEAD_FIELDS - ROW_FIELDS]]
         return b"".join(written_fields), len(fields) + ROW_FIELDS, head.has_message
 

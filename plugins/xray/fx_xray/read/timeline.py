@@ -210,7 +210,7 @@ class Threads(abc.ABC):
         return part
 
     def _walked(self, threads: I64, most: int) -> Walked:
-        """Go on to the next records of threads that have some, of ``most`` of each at most."""
+        """Go on to the next records of threads that have some, at most ``most`` of each."""
         rows = self.rows
         begin_record = self.states.record[threads]
         record_counts = np.minimum(self.end_record[threads] - begin_record, most)
@@ -227,14 +227,14 @@ class Threads(abc.ABC):
         begin = rows.begin[row]
         flags = rows.flags[row]
         count = np.diff(rows.record)[row]
-        # Of the first row of a part, the first records may have been read before.
+        # The first records of the first row of a part may have been read before.
         skipped = begin_record - rows.record[first_row]
         begin[part_first] += self.step * skipped
         count[part_first] -= skipped
         continued = part_first[skipped > 0]
         flags[continued] &= np.uint8(0xFF - FIRST - ORPHAN)
         flags[continued] |= np.uint8(FOLLOWS)
-        # Of the last row, the last records may be left for later.
+        # The last records of its last row may be left for later.
         left = rows.record[end_row] - end_record
         goes_on = left > 0
         count[part_last] -= left
