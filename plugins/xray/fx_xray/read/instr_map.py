@@ -325,7 +325,8 @@ class ProgramFunctions(Functions):
             return None, 0
         if self._symbols is None:
             self._symbols = self._program.symbols()
-        return self._symbols.at(int(self._addresses[id - 1]), int(self._places[id - 1]))
+        row = id - 1
+        return self._symbols.at(int(self._addresses[row]), int(self._places[row]))
 
     def name(self, id: int) -> str | None:
         return self._symbol(id)[0]
@@ -344,7 +345,8 @@ class ProgramFunctions(Functions):
             self._has_lines = self._lines is not None
         if self._lines is None:
             return None
-        return self._lines.at(self.address(id), self._symbol(id)[1])
+        _, place = self._symbol(id)
+        return self._lines.at(self.address(id), place)
 
 
 def whole_rows(data: U1, fields: Any, order: str = "<") -> NDArray[Any]:
@@ -472,8 +474,8 @@ def _from_csv(data: bytes, path: str) -> InstrumentationMap:
     functions: dict[int, Function] = {}
     faults: list[Fault] = []
     reader = csv.DictReader(io.StringIO(text, newline=""))
-    # Python refuses fields over 131,072 characters; names of C++ functions are longer. The limit is
-    # that of the whole process, so it is put back.
+    # Python refuses fields over 131,072 characters, but names of C++ functions may be longer. The
+    # limit is that of the whole process, so it is put back.
     limit_before = csv.field_size_limit()
     csv.field_size_limit(max(limit_before, min(len(text), MOST_IN_FIELD)))
     try:
