@@ -181,6 +181,7 @@ class _Side:
 
 
 def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifference:
+    """Compare records between the first and the last ones that are equal in both captures."""
     side_a = _digested_side(pair[0])
     side_b = _digested_side(pair[1])
     a = side_a.digests
@@ -189,7 +190,14 @@ def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifferen
     all_counts = (int(side_a.chunk_starts[-1]), int(side_b.chunk_starts[-1]))
     prefix = _common_prefix(a, b)
     if prefix == a.size == b.size:
-        return RecordDifference(counts, ({}, {}), ((), ()), False, None, all_counts)
+        return RecordDifference(
+            counts,
+            only=({}, {}),
+            shown=((), ()),
+            reordered=False,
+            first=None,
+            all_counts=all_counts,
+        )
     suffix = _common_prefix(a[::-1], b[::-1])
     # Of AA and AAA, the common prefix and suffix overlap in the shorter one.
     suffix = min(suffix, min(counts) - prefix)
