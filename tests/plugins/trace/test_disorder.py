@@ -13,7 +13,6 @@ from fx_trace.read import match
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.steps_back import StepsBack
 from fxframework.io.spill import Spill
-from fxframework.kernels import behind
 from fxframework.kernels.nesting import BEGIN, END, NEVER_ENDS, OTHER, SPAN
 from fxframework.kit import runs
 from fxframework.kit.runs import SortedRuns
@@ -83,7 +82,7 @@ def test_runs_give_what_one_sort_gives(events: list[tuple[str, int, int, int]]) 
 
 
 @given(disorder, st.booleans(), st.sampled_from([10**9, 3 * 10**9, 1000]))
-def test_events_are_matched_alike_while_others_are_read(
+def test_events_are_matched_alike_in_small_blocks(
     events: list[tuple[str, int, int, int]], in_order: bool, rate: int
 ) -> None:
     if in_order:
@@ -94,8 +93,6 @@ def test_events_are_matched_alike_while_others_are_read(
     expected = found_in(capture)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK_BYTES", 64)
-        patch.setattr(behind, "WORTHWHILE", 0)
-        patch.setattr(behind, "has_cores", lambda: True)
         capture = over(data)
         capture.first_pass(whole=True)
         assert found_in(capture) == expected

@@ -478,7 +478,10 @@ class LogMerger(LogSession):
         return converted
 
     def placed(self, file: FramedFile, frames: Frames) -> MergedPart:
-        """Return records with their tags; what manifests name is numbered (elsewhere NAMELESS)."""
+        """Return records with their tags, and the numbers of components.
+
+        A manifest has the number of the component that it names, any other record NAMELESS.
+        """
         record_tags, ts = file.numbers_of(LogRecord, frames.start, "tag_bits", "timestamp")
         components = np.full(record_tags.size, NAMELESS)
         is_manifest = np.zeros(record_tags.size, np.bool_)

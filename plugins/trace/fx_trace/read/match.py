@@ -146,7 +146,9 @@ class Spans:
             count = int(counts[IS_ROW_OF[table]].sum())
             stop = first[table] + count
             rows[name] = slice(first[table], stop)
-            setattr(self, name, self._columns[name].grow(room(stop)))
+            column = self._columns[name]
+            if column.array.size < stop:
+                setattr(self, name, column.grow(room(stop)))
         self.parent[rows["parent"]] = -1
         self.depth[rows["depth"]] = 0
         self.ends[rows["ends"]] = -1
