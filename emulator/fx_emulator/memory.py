@@ -229,10 +229,11 @@ class Memory:
             if size is not None and actual_size < size:
                 os.ftruncate(fd, size)
                 actual_size = size
-            if actual_size % WORD:
+            bytes_to_add = -actual_size % WORD
+            if bytes_to_add:
                 raise MemoryAccessError(
                     f"{name}: its {actual_size} bytes are not a multiple of 8; "
-                    f"ask for {actual_size + -actual_size % WORD} to make it larger"
+                    f"ask for {actual_size + bytes_to_add} to make it larger"
                 )
             region = _shared(fd, actual_size, writable=writable)
         except (OSError, ValueError) as error:

@@ -232,8 +232,8 @@ def _write_sized(
 ) -> None:
     """Write parts of at most so many bytes.
 
-    How many moments fit is only known when a part is written, with what it needs of earlier
-    records. So the size of its own records is a guess, which is lowered until the part fits.
+    A part also holds what it needs of earlier records, so its size is only known when it is
+    written. The bytes of its own records are guessed, and the guess is lowered until it fits.
     """
     start = 0
     own_bytes = float(nbytes)

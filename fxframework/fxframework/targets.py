@@ -176,7 +176,10 @@ def passed_over(host: Host, captures: Sequence[Capture], out: str, target: Targe
 
 
 def _choices(host: Host, captures: Sequence[Capture]) -> list[Target]:
-    """Return the targets of the first capture; of a name, prefer one that takes all captures."""
+    """Return the targets of the first capture.
+
+    Exporters that take all captures are preferred to others of the same name.
+    """
 
     def takes_all(exporter: Exporter) -> bool:
         return all(exporter.takes(capture.format, capture.tables) for capture in captures)

@@ -10,6 +10,7 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -87,7 +88,8 @@ class Viewer:
         base_url = f"http://{LOOPBACK}:{self.port}"
         self.url = f"{base_url}/{token}/#!/?url={base_url}{self._trace_path}"
         """The address to open in a browser; the UI then fetches the trace."""
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        serve = partial(self._server.serve_forever, poll_interval=0.05)
+        self._thread = threading.Thread(target=serve)
         self._open_requests = 0
         self._last_response: float | None = None
         """When the last response ended, on the monotonic clock; None until the trace was sent."""

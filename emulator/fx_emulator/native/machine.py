@@ -510,6 +510,7 @@ class Machine:
         self._advance(thread, 1)
 
     def _advance(self, thread: NativeThread, count: int) -> Stopped | Finished | Blocked:
+        """Run up to ``count`` instructions, and return why the thread does not go on."""
         self._causes = Causes()
         thread.executed += count
         try:

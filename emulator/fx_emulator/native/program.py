@@ -292,7 +292,7 @@ class NativeProgram:
     ) -> k.Body:
         """Run the thread in slices, as a body of the kernel."""
         machine = self.machine
-        # Other threads may run before its first instruction, or within that.
+        # Other threads may run before its first instruction, or in the middle of it.
         machine.splitter.pause(thread, rng)
         yield k.Run(rng.below(2))
         while True:

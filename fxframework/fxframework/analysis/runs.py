@@ -452,7 +452,9 @@ def _figures(
         group_of_length[start : start + count] = group
         mean[group] = lengths_of_group.mean()
         if count > 1 and mean[group] > 0:
-            noise[group] = lengths_of_group.var(ddof=1) / count / mean[group] ** 2
+            # The variance of the mean, relative to the square of the mean.
+            variance_of_mean = lengths_of_group.var(ddof=1) / count
+            noise[group] = variance_of_mean / mean[group] ** 2
         if keep_lengths:
             lengths_by_group.append(lengths_of_group)
     is_of_group = group_of_length >= 0

@@ -321,7 +321,8 @@ def count_p(before: int, after: int, factor: float = 1.0) -> float:
     """Return the two-sided p that two counts are of one rate, if occurrences are independent.
 
     ``factor`` is the expected ratio of the counts. Given their sum, the count is binomial: the
-    normal approximation with correction for continuity, but never less than the exact p of none.
+    normal approximation with correction for continuity is used, but p is never less than the exact
+    one for a count of 0.
     """
     total = before + after
     if not total:

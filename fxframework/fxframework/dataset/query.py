@@ -229,11 +229,12 @@ class DatasetQueries(Queries):
 
 
 def _value(argument: str, types: set[int], greatest_signed: int, greatest_unsigned: int) -> str:
-    """Return the expression of an argument: of the common type of its name, else text.
+    """Return the SQL of an argument's value.
 
-    ``argument`` is the expression of a struct of its columns; ``types`` are those that arguments of
-    the name have. The greatest values are of the column ``uint``, which has the same bits as
-    ``int``: a signed value that is negative is there, as one from 2**63 on.
+    Its type is the one that fits all arguments of the name, which have ``types``; text if none
+    does. ``argument`` is the SQL of a struct of the argument's columns. The greatest signed and
+    unsigned values are given as the column ``uint`` has them, where a negative value is 2**63 or
+    more.
     """
     null_type = TYPES["null"]
     double_type = TYPES["double"]

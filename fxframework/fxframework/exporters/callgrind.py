@@ -55,9 +55,8 @@ class CallgrindExport(Export):
     def close(self) -> Mapping[str, int]:
         """Write the profile; return the counts of what could not be written, by name."""
         if self._parts:
-            caller, callee, calls, time, own = _summed(
-                *map(np.concatenate, zip(*self._parts, strict=True))
-            )
+            columns = map(np.concatenate, zip(*self._parts, strict=True))
+            caller, callee, calls, time, own = _summed(*columns)
             functions = int(callee.max(initial=-1)) + 1
             own_times = np.zeros(functions, np.int64)
             np.add.at(own_times, callee, own)

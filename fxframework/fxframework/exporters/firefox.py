@@ -243,11 +243,9 @@ class FirefoxExport(Export):
         templates = Templates(b",", b",", b"")
         lines = Lines(templates)
         arguments = json_arguments(templates, capture.strings, self._argument)
-        none = np.zeros(0, np.int64)
+        no_numbers = [np.zeros(0, np.int64)] * 5
         written: Counter[str] = Counter()
-        columns: list[tuple[NDArray[Any], ...]] = [
-            (none.astype(np.int32), none, none, none, none, none)
-        ]
+        columns: list[tuple[NDArray[Any], ...]] = [(np.zeros(0, np.int32), *no_numbers)]
         texts: list[TextColumn] = []
         for table in ("instants", "slices"):
             if table not in capture.schemas:

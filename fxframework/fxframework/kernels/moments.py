@@ -25,37 +25,47 @@ UNIT_NAMES = (b"ns", b"us", b"ms", b"s")
 
 def micros(ns: I64, numbers: Numbers, _width: int) -> Parts:
     """Return the parts of nanoseconds as exact microseconds."""
-    whole, rest = np.divmod(_magnitude(ns), MICRO)
-    plain: Parts = [(parts.NATURAL, whole), b".", (parts.ZEROS + 3, rest)]
+    whole_micros, nanoseconds = np.divmod(_magnitude(ns), MICRO)
+    plain: Parts = [(parts.NATURAL, whole_micros), b".", (parts.ZEROS + 3, nanoseconds)]
     if np.min(ns) < 0:
-        plain.insert(0, (parts.TEXT, numbers([b"", b"-"])[np.less(ns, 0).astype(np.intp)]))
+        is_negative = np.less(ns, 0).astype(np.intp)
+        signs = numbers([b"", b"-"])[is_negative]
+        plain.insert(0, (parts.TEXT, signs))
     return plain
 
 
 def seconds(ns: I64, numbers: Numbers, width: int) -> Parts:
     """Return the parts of nanoseconds as exact seconds, the whole ones padded with blanks."""
-    whole, rest = np.divmod(_magnitude(ns), SECOND)
+    whole_seconds, nanoseconds = np.divmod(_magnitude(ns), SECOND)
     is_negative = np.less(ns, 0).astype(np.intp)
-    letters = np.searchsorted(POWERS_OF_TEN, whole, side="right") + 1 + is_negative
+    letters = np.searchsorted(POWERS_OF_TEN, whole_seconds, side="right") + 1 + is_negative
     blanks = np.maximum(width - letters, 0)
-    before = [b" " * count + sign for sign in (b"", b"-") for count in range(max(width, 1))]
-    lead = numbers(before)[blanks + max(width, 1) * is_negative]
-    return [(parts.TEXT, lead), (parts.NATURAL, whole), b".", (parts.ZEROS + 9, rest)]
+    width = max(width, 1)
+    # First all numbers of blanks without a sign, then all with one.
+    blanks_and_signs = [b" " * count + sign for sign in (b"", b"-") for count in range(width)]
+    lead_texts = numbers(blanks_and_signs)[blanks + width * is_negative]
+    return [
+        (parts.TEXT, lead_texts),
+        (parts.NATURAL, whole_seconds),
+        b".",
+        (parts.ZEROS + 9, nanoseconds),
+    ]
 
 
 def clock(ns: I64, _numbers: Numbers, _width: int) -> Parts:
     """Return the parts of nanoseconds as seconds in at least five digits, with six decimals."""
-    whole, rest = np.divmod(np.maximum(ns, 0) // 1_000, 1_000_000)
-    return [(parts.ZEROS + 5, whole), b".", (parts.ZEROS + 6, rest)]
+    all_microseconds = np.maximum(ns, 0) // 1_000
+    whole_seconds, microseconds = np.divmod(all_microseconds, 1_000_000)
+    return [(parts.ZEROS + 5, whole_seconds), b".", (parts.ZEROS + 6, microseconds)]
 
 
 def length(ns: I64, numbers: Numbers, _width: int) -> Parts:
     """Return the parts of nanoseconds in the largest unit that fits."""
     unit = np.maximum(np.searchsorted(UNITS, ns, side="right") - 1, 0)
-    whole, rest = np.divmod(ns, UNITS[unit])
-    billionths = rest * UNITS[UNITS.size - 1 - unit]
+    whole_units, remainder = np.divmod(ns, UNITS[unit])
+    billionths = remainder * UNITS[UNITS.size - 1 - unit]
     names = numbers(UNIT_NAMES)[unit]
-    return [(parts.SIGNED, whole), (parts.FRACTION, billionths), (parts.TEXT, names)]
+    return [(parts.SIGNED, whole_units), (parts.FRACTION, billionths), (parts.TEXT, names)]
 
 
 PLAIN_PARTS: dict[int, Callable[[I64, Numbers, int], Parts]] = {

@@ -61,7 +61,8 @@ def _order_beside_rows(keys: U64) -> tuple[I64, U64]:
     keys <<= row_bits
     keys |= np.arange(keys.size, dtype=np.uint64)
     keys.sort()
-    order = (keys & np.uint64((1 << int(row_bits)) - 1)).view(np.int64)
+    low_bits = np.uint64((1 << int(row_bits)) - 1)
+    order = (keys & low_bits).view(np.int64)
     keys >>= row_bits
     return order, keys
 
@@ -84,7 +85,8 @@ def places_among(numbers: NDArray[Any], ascending: NDArray[Any]) -> I64:
     """Return the places of numbers among others, which ascend; -1 of those that are not there."""
     if not ascending.size:
         return np.full(numbers.size, -1)
-    places = np.minimum(np.searchsorted(ascending, numbers), ascending.size - 1)
+    first_not_less = np.searchsorted(ascending, numbers)
+    places = np.minimum(first_not_less, ascending.size - 1)
     return np.where(ascending[places] == numbers, places, -1)
 
 
@@ -105,7 +107,7 @@ def outer_first(times: I64, parents: I64) -> I64:
     rows = np.arange(times.size)
     is_tied = (parents >= 0) & (times[parents] == times)
     if (is_tied & (parents > rows)).any():
-        # Slices of one time are where the outermost of them is, each behind its parent.
+        # Slices that begin at one time stand at the place of the outermost, parents first.
         places = rows.copy()
         steps_left = np.zeros(times.size, np.int64)
         tied = np.flatnonzero(is_tied)
@@ -121,24 +123,26 @@ def outer_first(times: I64, parents: I64) -> I64:
 def ends_of_tours(slices: I64, inner: I64, outer: I64) -> tuple[I64, I64]:
     """Return the outermost slice around each, as a place in ``slices``, and the steps to its end.
 
-    ``slices`` ascend; each of ``inner``, which ascend too, is in that of ``outer``. A tour of an
-    outermost slice begins each slice that it holds, those beside each other in order, and ends it
-    behind all that is in it: of 5 with 6 and 8 in it the steps are 5 6 ~6 8 ~8 ~5.
+    ``slices`` and ``inner`` ascend; each slice of ``inner`` is directly in that of ``outer``. A
+    tour of an outermost slice steps on the begin and the end of each slice in it, as brackets are
+    written: if 6 and 8 are in 5, the steps are 5 6 ~6 8 ~8 ~5.
     """
     count = slices.size
     inner = np.searchsorted(slices, inner)
     outer = np.searchsorted(slices, outer)
-    # Behind the begin of a slice, its number, is its end, that number plus the count, unless
-    # something is in it. An outermost end is followed by itself.
+    # The begin of slice 3 is step 3, its end is step 3 + count. At first, each end follows its
+    # begin and is followed by itself, as the end of an outermost slice stays.
     following = np.arange(count, 3 * count)
     following[count:] -= count
     following[count + inner] = count + outer
     by_outer = np.argsort(outer, kind="stable")
     is_first = begins_of_runs(outer[by_outer])
-    following[outer[by_outer[is_first]]] = inner[by_outer[is_first]]
+    siblings = inner[by_outer]
+    following[outer[by_outer[is_first]]] = siblings[is_first]
     is_next = np.flatnonzero(~is_first)
-    following[count + inner[by_outer[is_next - 1]]] = inner[by_outer[is_next]]
-    steps = (following != np.arange(2 * count)).astype(np.int64)
+    following[count + siblings[is_next - 1]] = siblings[is_next]
+    is_followed = following != np.arange(2 * count)
+    steps = is_followed.astype(np.int64)
     # Each turn doubles the steps; slices that are in themselves have no end.
     for _ in range(following.size.bit_length()):
         beyond = following[following]

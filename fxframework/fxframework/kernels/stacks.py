@@ -59,8 +59,8 @@ class Stacks:
     def of(self, rows: I64) -> I64:
         """Return the stacks of slices by row, -1 for none; int64 of the shape of the rows."""
         stacks = np.full(rows.size, -1)
-        known = rows >= 0
-        stacks[known] = (self._nodes.array[rows[known]] >> NODE_SHIFT) - 1
+        is_slice = rows >= 0
+        stacks[is_slice] = (self._nodes.array[rows[is_slice]] >> NODE_SHIFT) - 1
         return stacks
 
     @property

@@ -88,19 +88,19 @@ class Templates:
 
     def _add(self, texts: Sequence[bytes]) -> int:
         """Enter texts; return the number of the first."""
-        first = self._count
+        first_number = self._count
         self._count += len(texts)
         joined = b"".join(texts)
-        start = int(self._bounds[first])
+        start = int(self._bounds[first_number])
         end = start + len(joined)
         if self._count >= self._bounds.size:
-            self._bounds = np.asarray(grown(self._bounds, 2 * self._count, first + 1))
+            self._bounds = np.asarray(grown(self._bounds, 2 * self._count, first_number + 1))
         if end >= self._literals.size:
             self._literals = np.asarray(grown(self._literals, 2 * end, start))
         self._literals[start:end] = np.frombuffer(joined, np.uint8)
         ends = start + np.cumsum([len(text) for text in texts])
-        self._bounds[first + 1 : self._count + 1] = ends
-        return first
+        self._bounds[first_number + 1 : self._count + 1] = ends
+        return first_number
 
     def _lasting_texts(self, texts: Sequence[bytes]) -> I64:
         """Return the numbers of texts that are asked for again and again."""
@@ -115,10 +115,10 @@ class Templates:
 
         The numbers are for the kinds COPIED and QUOTED, int64 of shape (texts,).
         """
-        first = self._held
+        first_number = self._held
         self._columns.append((data, bounds))
-        self._held = first + bounds.size
-        return np.arange(first, first + bounds.size - 1)
+        self._held = first_number + bounds.size
+        return np.arange(first_number, first_number + bounds.size - 1)
 
     def forget(self, most: int = ENDLESS) -> bool:
         """Forget all rows and columns of texts; also the texts if they take over ``most`` bytes."""
@@ -172,9 +172,9 @@ class Templates:
 
     def take(self) -> bytes:
         """Return what was written since the last call, and forget it."""
-        taken = self.letters().tobytes()
+        letters = self.letters().tobytes()
         self._writer.used = 0
-        return taken
+        return letters
 
     def _load(self, rows: int, parts: Sequence[Cell]) -> None:
         """Set the template and its columns."""
@@ -186,11 +186,11 @@ class Templates:
         value_count = 0
         constant_text = b""
         previous_column = np.zeros(0, np.int64)
-        for part in self._plain_parts(parts):
-            if isinstance(part, bytes):
-                constant_text += part
+        for cell in self._plain_parts(parts):
+            if isinstance(cell, bytes):
+                constant_text += cell
                 continue
-            kind, values = part
+            kind, values = cell
             column = np.asarray(values)
             text_number = self.text(constant_text) if constant_text else NONE
             part_rows.append((text_number, kind, value_count, column.ndim > 0))
@@ -216,11 +216,11 @@ class Templates:
 
     def _plain_parts(self, parts: Sequence[Cell]) -> Iterator[Cell]:
         """Yield parts as the writer knows them, and one that writes nothing."""
-        for part in parts:
-            if isinstance(part, bytes) or part[0] not in PLAIN_PARTS:
-                yield part
+        for cell in parts:
+            if isinstance(cell, bytes) or cell[0] not in PLAIN_PARTS:
+                yield cell
                 continue
-            kind, values = part
+            kind, values = cell
             yield from PLAIN_PARTS[kind](
                 signed(np.asarray(values)), self._lasting_texts, self._width
             )

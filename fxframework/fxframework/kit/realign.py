@@ -37,9 +37,11 @@ def realigned(
     their places in the file, all in order.
     """
     stretches = _stretches(capture, alignment)
+    del alignment  # which holds the file
     if not stretches:
         yield from salvage(capture)
         return
+    # What is copied lies between these stretches.
     begins = array("q", [0, *stretches[1::2]])
     ends = array("q", [*stretches[::2], capture.source.size])
     places = array("q", [0])
@@ -62,7 +64,7 @@ def realigned(
 
 
 def _stretches(capture: Capture, alignment: Alignment) -> array[int]:
-    """Return where the stretches begin and end behind which the alignment changes."""
+    """Return begin and end, in turn, of each stretch behind which the alignment changes."""
     found = array("q")
     size = capture.source.size
     while alignment.pos < size and len(found) < 2 * MOST:

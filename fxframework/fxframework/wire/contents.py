@@ -148,7 +148,11 @@ def head_of(layout: Layout, numbers: Mapping[Field, int], some: Sequence[int] = 
 def with_deciding_numbers(
     layout: Layout, numbers: Mapping[Field, int]
 ) -> Iterator[Mapping[Field, int]]:
-    """Yield the known numbers of the first word with each that decides which fields there are."""
+    """Yield the known numbers of the first word, with each value of the field that decides.
+
+    The field that decides is the one on which it depends which other fields there are; without
+    one, the known numbers are yielded once.
+    """
     deciding = [
         leaf
         for field in layout.fields

@@ -37,7 +37,8 @@ def snapshot(path: Path) -> Snapshot:
 def selectors(session: Any, file: str, selectors: tuple[str, ...]) -> int:
     """List the selectors of all properties in FILE, one a line.
 
-    A node that has neither properties nor children has one of its own. SELECTORs take a part.
+    A node that has neither properties nor children has a selector of its own. With SELECTORs,
+    only what they match is listed.
     """
     from fx_inspect.export.tree import SelectorExport
     from fxframework.io.sink import Sink

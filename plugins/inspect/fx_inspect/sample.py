@@ -158,9 +158,9 @@ def _group() -> _Shape:
         weights[word + 1] = BUFFER_EXTENT.put(content)
         return word
 
-    # Large blocks first, so that each is where a buddy allocator may place it: of each node a
-    # histogram of 512 bytes, an array and a URL of 256 each; then the names, of 32; then the nodes.
-    # All places are in words.
+    # Large blocks come first, so that each is where a buddy allocator may place it: for each node
+    # a histogram of 512 bytes, an array and a URL of 256 each; then the names, of 32 bytes; then
+    # the nodes. All places are in words.
     urls_begin = NODES * (512 + 256) // 8
     names_begin = urls_begin + NODES * 256 // 8
     nodes_begin = names_begin + NODES * 32 // 8

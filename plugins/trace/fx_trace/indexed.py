@@ -385,7 +385,10 @@ class ThreadOrProcess(Thread):
         return [*super().expressions(), *self.behind]
 
     def end_with(self, c: Cursor, words: int) -> int:
-        """Return where the contents end if it has so many words; it may be past the record's."""
+        """Return where the contents of a record end if the reference takes ``words`` words.
+
+        That may be past the end of the record: then the reference does not take so many.
+        """
         end = c.at + (words + self.words) * WORD
         for field in self.behind:
             number = c.known[field]
@@ -402,11 +405,11 @@ class ThreadOrProcess(Thread):
         return end
 
     def read_inlines(self, c: Many) -> None:
-        """Read one koid or both of records all of which have them."""
+        """Read one koid or both of many records, all of which have them inline."""
         end_of_one = self.ends_with(c, 1)
         end_of_two = self.ends_with(c, 2)
-        # What fills the record is meant. If neither does, it is one word if two have no room, or
-        # if one is usual (as in ``is_one_word``).
+        # The number of words that fills the record is meant. If neither does, it is one word if
+        # two have no room, or if one is usual (as in ``is_one_word``).
         fills = (end_of_one == c.limit) | (end_of_two == c.limit)
         has_only_one = end_of_two > c.limit
         may_be_one = end_of_one < c.limit

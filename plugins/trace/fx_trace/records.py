@@ -190,11 +190,9 @@ class TraceRecord(wire.Record, shared=True):
         return super().parse(form)
 
     def pack(self, state: Any = None, *, big_endian: bool = False) -> bytes:
-        """Return the bytes that fields and refs give.
+        """Return the bytes of the fields and refs; ``raw`` is not used.
 
-        Refs are taken at their word, ``raw`` is not used.
-
-        Raises WriteRefusedError where the format cannot hold a value.
+        Refs are not checked. Raises WriteRefusedError where the format cannot hold a value.
         """
         if self.opaque:
             raise refusal(
@@ -374,7 +372,7 @@ class Initialization(PlainRecord, kind=RecordType.INITIALIZATION, section="Initi
         return super().pack(state, big_endian=big_endian)
 
     def apply(self, tables: Any, find: Callable[..., None]) -> None:
-        """Set the provider's rate, where it is one."""
+        """Set the rate of the provider's clock, unless it is 0."""
         provider = tables.current
         rate = self.ticks_per_second
         if self.base_tick is not None:

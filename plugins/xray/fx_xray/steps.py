@@ -341,7 +341,10 @@ def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Write]:
 
 
 def _buffers(records: Iterable[XrayRecord], form: str) -> list[list[_Write]]:
-    """Return the records by buffers, each with the extents before it; each alone in basic mode."""
+    """Return the records of each buffer, with the extents before it.
+
+    In basic mode each record is by itself.
+    """
     encoder = RecordEncoder(form)
     buffers: list[list[_Write]] = [[]]
     for record in records:

@@ -73,7 +73,10 @@ class SliceTracks:
                 columns[name][inside_open] = part[name][index[inside_open]]
 
     def _keep(self, columns: Columns, following: int) -> None:
-        """Keep slices that may enclose later ones; forget finished ones."""
+        """Keep slices that may enclose later ones, which start at ``following`` or later.
+
+        Slices that have ended by then are forgotten.
+        """
         self._open.append(columns)
         while True:
             part = self._open.pop()

@@ -149,12 +149,12 @@ class Sessions(Captures):
     def _check_missing_rows(self, inputs: Iterable[Input], most_slices: int | None = None) -> None:
         """Check that without one of its rows, a capture gives another output or a lower count.
 
-        At most ``most`` of the slices are removed. Arguments of rows that are left out are counted
-        with these.
+        At most ``most_slices`` of the slices are removed. Arguments of rows that are left out are
+        counted with these rows.
         """
         for input in inputs:
             full_output, dropped = self._written(input)
-            # Codes of tables of which something is dropped, under a name with that of the table.
+            # Codes of the tables that are named by a count of what is dropped.
             dropped_codes = [
                 code
                 for code, table_name in enumerate(STANDARD_TABLES)

@@ -75,7 +75,9 @@ def json_truth(value: int) -> str:
 def numbers(values: Sequence[Bound]) -> str:
     """Return an array of numbers as JSON; the empty string if one of them is NaN or infinite."""
     array_json = orjson.dumps(values).decode()
-    return "" if "null" in array_json else array_json
+    if "null" in array_json:
+        return ""
+    return array_json
 
 
 def string_list(codes: Sequence[int], strings: Mapping[int, str]) -> Iterator[str]:

@@ -43,19 +43,19 @@ class SeriesExport(TreeExport):
         if self._last is not None and count < self._last:
             self._dropped[UNORDERED] += 1
         self._last = count
-        head = f"{self._number},{_cell(capture.name)},{count},"
+        row_start = f"{self._number},{_cell(capture.name)},{count},"
         cells_before = self._known
         cells_now = {}
-        times: Counter[str] = Counter()
+        path_counts: Counter[str] = Counter()
         long_texts = self._long_texts(capture)
         for path, kind, value, _offset in entries(capture):
             if kind == "node":
                 continue
-            key = (path, times[path])
-            times[path] += 1
+            key = (path, path_counts[path])
+            path_counts[path] += 1
             cell = self._cell(value)
             cells_now[key] = (kind, cell)
-            # Of the first snapshot all is new; later ones are compared with the one before.
+            # The first snapshot is all new; later ones are compared with the one before.
             change = "changed"
             if not self._number:
                 change = "first"
@@ -68,10 +68,10 @@ class SeriesExport(TreeExport):
             if isinstance(value, str) and value in self._cells:
                 _, cell_bytes = self._cells[value]
                 cell = long_texts.in_part(cell_bytes) or cell
-            yield head + _row(change, path, kind, cell)
+            yield row_start + _row(change, path, kind, cell)
         for key, (kind, _) in cells_before.items():
             if key not in cells_now:
-                yield head + _row(GONE, key[0], kind, "")
+                yield row_start + _row(GONE, key[0], kind, "")
         self._known = cells_now
         self._number += 1
 

@@ -178,8 +178,8 @@ def printable(selector: str) -> str:
         return selector
 
     def shown(match: re.Match[str]) -> str:
-        with_backslash, character = match[0], match[1]
-        return with_backslash if character.isprintable() else escape(character)
+        character = match[1]
+        return match[0] if character.isprintable() else escape(character)
 
     return _CHARACTERS.sub(shown, selector)
 

@@ -51,6 +51,7 @@ class TreeJsonExport(TreeExport):
         self._long = self._long_texts(capture)
         strings = Texts(pooled_strings, lambda data: quoted(self._long.of(data)))
         closing: list[Sequence[str]] = []
+        """What ends the object of each node that is still open: its links and brackets."""
         for node in walk(capture, self._render(names)):
             comma = ""
             while len(closing) > node.depth:

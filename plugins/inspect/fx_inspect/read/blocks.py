@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import attrs
 import numpy as np
@@ -268,6 +268,20 @@ class Run:
             note(rules.LONGER_THAN_ITS_SIZE, claimed_size)
 
 
+class Records(NamedTuple):
+    """Where records begin, their types, and their sizes; sizes and places are in units."""
+
+    units: I64
+    types: U8
+    kinds: I64
+    """The types as they are in the file."""
+    sizes: I64
+
+    def at(self, rows: slice | NDArray[np.bool_]) -> Records:
+        """Return some of them."""
+        return Records(self.units[rows], self.types[rows], self.kinds[rows], self.sizes[rows])
+
+
 class _Found:
     """Records that were found, in pieces that are joined at the end."""
 
@@ -275,27 +289,24 @@ class _Found:
         self.count = 0
         self.damage: list[tuple[I64, Rule | I64, I64]] = []
         """Units in which no block begins, with rules and values."""
-        self._pieces: list[tuple[I64, U8, I64, I64]] = []
+        self._pieces: list[Records] = []
 
-    def add(self, units: I64, types: U8, kinds: I64, sizes: I64) -> None:
-        """Add records; ``kinds`` are the types as they are in the file, sizes are in units."""
-        self.count += units.size
-        self._pieces.append((units, types, kinds, sizes))
+    def add(self, records: Records) -> None:
+        """Add records behind those that were found before."""
+        self.count += records.units.size
+        self._pieces.append(records)
 
     def add_stretch(self, unit: int, type: int) -> None:
         """Add a stretch without blocks."""
         none = np.zeros(1, np.int64)
-        self.add(np.full(1, unit), np.full(1, type, np.uint8), none, none)
+        self.add(Records(np.full(1, unit), np.full(1, type, np.uint8), none, none))
 
-    def joined(self) -> tuple[I64, U8, I64, I64]:
-        """Return units, types, kinds and sizes of all."""
+    def joined(self) -> Records:
+        """Return all of them."""
         if len(self._pieces) == 1:
             return self._pieces[0]
-        units, types, kinds, sizes = zip(*self._pieces, strict=True)
-        return (
-            np.concatenate(units), np.concatenate(types),
-            np.concatenate(kinds), np.concatenate(sizes),
-        )  # fmt: skip
+        columns = zip(*self._pieces, strict=True)
+        return Records(*map(np.concatenate, columns))
 
 
 class Blocks:
@@ -327,60 +338,20 @@ class Blocks:
             yield run
 
     def _run(self, unit: int, first_record: int) -> tuple[Run, int]:
-        """Return the records from a unit on, of which the first one has a number.
+        """Return the records from a unit on, and the unit behind them.
 
-        The unit behind them is returned, too.
+        ``first_record`` is the number of the first of them.
         """
         records = _Found()
-        end_of_zeros = self._end_of_zeros(unit)
-        if end_of_zeros > unit + 1:
-            # Megabytes of zeros are not looked at unit by unit.
-            records.add_stretch(unit, wire.PADDING)
-            unit = end_of_zeros
-        while unit < self.units and records.count < self._room:
-            frames = self._frames
-            count, stop_reason = frames.read(
-                wire.UNIT * unit, self._room - records.count, wire.UNIT * self.units
-            )
-            kinds = frames.kinds_found[:count].copy()
-            types = kinds.astype(np.uint8)
-            types[frames.entries[:count] < 0] = wire.UNKNOWN_BLOCK
-            sizes = frames.sizes[:count] // wire.UNIT
-            units = frames.places[:count] // wire.UNIT
-            records.add(units, types, kinds, sizes)
-            unit = frames.next // wire.UNIT
-            if stop_reason == ASKS:
-                unit = self._add_tail(unit, records)
+        unit = self._read(unit, records)
         if unit == self.units and wire.UNIT * unit < self.data.size:
             bytes_left = self.data.size - wire.UNIT * unit
             damaged_unit = np.full(1, unit)
             records.damage.append((damaged_unit, rules.TRAILING_BYTES, np.full(1, bytes_left)))
             records.add_stretch(unit, wire.DAMAGED)
             unit += 1
-        units, types, kinds, sizes = records.joined()
-        is_zero = self._zeros(units, types, sizes)
-        if is_zero[-1] and unit < self.units:
-            # More zeros may follow, so these are left to the next run.
-            used_records = np.flatnonzero(~is_zero)
-            settled_records = int(used_records[-1]) + 1
-            unit = int(units[settled_records])
-            is_zero[settled_records:] = False
-            units = units[:settled_records]
-            types = types[:settled_records]
-            kinds = kinds[:settled_records]
-            sizes = sizes[:settled_records]
-            is_zero = is_zero[:settled_records]
-        if is_zero.any():
-            follows = np.append(False, is_zero[:-1])
-            precedes = np.append(is_zero[1:], False)
-            begins_padding = is_zero & precedes & ~follows
-            types[begins_padding] = wire.PADDING
-            sizes[begins_padding] = 0
-            stays = ~(is_zero & follows)
-            units = units[stays]
-            types = types[stays]
-            kinds = kinds[stays]
-            sizes = sizes[stays]
+        joined, unit = self._with_joined_zeros(records.joined(), unit)
+        units, types, kinds, sizes = joined
         noted = Noted()
 
         def note(rule: Rule, where: NDArray[np.bool_], values: I64) -> None:
@@ -403,6 +374,51 @@ class Blocks:
         end = min(wire.UNIT * unit, self.data.size)
         return Run(self, first_record, units, types, ORDERS[sizes], end, noted), unit
 
+    def _read(self, unit: int, records: _Found) -> int:
+        """Read records from a unit on, until there is no room for more; return the unit behind."""
+        end_of_zeros = self._end_of_zeros(unit)
+        if end_of_zeros > unit + 1:
+            # Megabytes of zeros are not looked at unit by unit.
+            records.add_stretch(unit, wire.PADDING)
+            unit = end_of_zeros
+        frames = self._frames
+        while unit < self.units and records.count < self._room:
+            count, stop_reason = frames.read(
+                wire.UNIT * unit, self._room - records.count, wire.UNIT * self.units
+            )
+            kinds = frames.kinds_found[:count].copy()
+            types = kinds.astype(np.uint8)
+            types[frames.entries[:count] < 0] = wire.UNKNOWN_BLOCK
+            sizes = frames.sizes[:count] // wire.UNIT
+            units = frames.places[:count] // wire.UNIT
+            records.add(Records(units, types, kinds, sizes))
+            unit = frames.next // wire.UNIT
+            if stop_reason == ASKS:
+                unit = self._add_tail(unit, records)
+        return unit
+
+    def _with_joined_zeros(self, records: Records, unit: int) -> tuple[Records, int]:
+        """Make one record of the units of zeros that follow one another.
+
+        Zeros at the end, before ``unit``, may be followed by more: they are left to the next run.
+        The unit behind the records is returned, too.
+        """
+        is_zero = self._zeros(records)
+        if is_zero[-1] and unit < self.units:
+            used_records = np.flatnonzero(~is_zero)
+            first_left = int(used_records[-1]) + 1
+            unit = int(records.units[first_left])
+            is_zero = is_zero[:first_left]
+            records = records.at(slice(first_left))
+        if is_zero.any():
+            follows = np.append(False, is_zero[:-1])
+            precedes = np.append(is_zero[1:], False)
+            begins_padding = is_zero & precedes & ~follows
+            records.types[begins_padding] = wire.PADDING
+            records.sizes[begins_padding] = 0
+            records = records.at(~(is_zero & follows))
+        return records, unit
+
     def _end_of_zeros(self, unit: int) -> int:
         """Return the unit behind the units of zeros from a unit on."""
         while unit < self.units:
@@ -415,14 +431,14 @@ class Blocks:
             unit = stop
         return unit
 
-    def _zeros(self, units: I64, types: U8, sizes: I64) -> NDArray[np.bool_]:
+    def _zeros(self, records: Records) -> NDArray[np.bool_]:
         """Return which records are one unit of zeros."""
-        is_zero: NDArray[np.bool_] = types == BlockType.FREE
+        is_zero: NDArray[np.bool_] = records.types == BlockType.FREE
         if not is_zero.any():
             return is_zero
-        rows = np.flatnonzero(is_zero & (sizes == 1))
+        rows = np.flatnonzero(is_zero & (records.sizes == 1))
         is_zero[:] = False
-        starts = wire.UNIT * units[rows]
+        starts = wire.UNIT * records.units[rows]
         first_words, second_words = (
             self.numbers.integers(starts + place, WORD, big=False) for place in (0, WORD)
         )
@@ -461,9 +477,8 @@ class Blocks:
         damaged_places = path[is_cut[path]]
         types = np.where(kinds[path] < len(self.classes), kinds[path], wire.UNKNOWN_BLOCK)
         types[is_cut[path]] = wire.DAMAGED
-        records.add(
-            unit + path, types.astype(np.uint8), kinds[path], np.where(is_cut, 0, sizes)[path]
-        )
+        whole_sizes = np.where(is_cut, 0, sizes)
+        records.add(Records(unit + path, types.astype(np.uint8), kinds[path], whole_sizes[path]))
         past = int(rules.BLOCK_PAST_THE_END)
         no_block = int(rules.NO_BLOCK)
         numbers = np.where(is_of_known_type[damaged_places], past, no_block)

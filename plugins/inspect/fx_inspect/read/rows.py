@@ -279,12 +279,13 @@ class TreeRows:
     # --- Slots ------------------------------------------------------------------------------------
 
     def _slots(self, start: int, stop: int) -> Columns:
+        """Return the columns of slots `start` to `stop`, which belong to one or more arrays."""
         first_array = int(np.searchsorted(self.first_slot, start, "right")) - 1
         last_array = int(np.searchsorted(self.first_slot, stop, "left"))
         starts = self.first_slot[first_array : last_array + 1]
         bounds = np.clip(starts, start, stop)
         counts = np.diff(bounds)
-        """The slots of each property that are in the stretch."""
+        """How many slots of each array are in the stretch."""
         types = self.types[first_array:last_array]
         units = self.values.units[self.rows_of_values[first_array:last_array]]
 
@@ -301,7 +302,7 @@ class TreeRows:
             skipped = bounds[arrays] - starts[arrays]
             begins = offsets_of(units[arrays])
             begins += wire.SLOTS_AT + nbytes * skipped
-            # Those of 8 bytes are taken as they are, of 4 bytes as indexes.
+            # Slots of 8 bytes hold a number as it is, those of 4 bytes the index of a string.
             bits = self.vmo.numbers.listed(
                 begins, counts[arrays], nbytes, big=False, signed=nbytes == WORD
             )
@@ -309,10 +310,11 @@ class TreeRows:
                 return slice(None), bits
             return np.repeat(types == type, counts), bits
 
-        def numbers(wanted: int) -> I64:
-            if wanted not in self._seen:
+        def numbers(type: int) -> I64:
+            """Return the number of each slot; 0 where an array is of another type."""
+            if type not in self._seen:
                 return np.broadcast_to(np.int64(0), stop - start)
-            slots_of_type, bits = of_type(wanted)
+            slots_of_type, bits = of_type(type)
             if bits.size == stop - start:
                 return bits
             column = np.zeros(stop - start, np.int64)

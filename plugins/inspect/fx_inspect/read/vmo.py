@@ -256,7 +256,7 @@ class Vmo:
         self.link_places: I64 = order.arranged(values.nodes[values.link_rows])
         """The links in the order of `inspect_links`."""
         children = order.nodes[1:]
-        # Of one parent, children are in the order of the tree as they are in that of the file.
+        # Children of one parent are in the same order in the tree and in the file.
         owners = order.parents[1:]
         by_parent = stable_order(owners)
         if by_parent is not None:

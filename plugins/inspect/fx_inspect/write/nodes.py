@@ -217,10 +217,14 @@ class Node(Container):
         parameters: Sequence[Any],
         buckets: int,
     ) -> H:
-        """Create a histogram with a floor, a step and, of an exponential one, a multiplier."""
+        """Create a histogram.
+
+        ``parameters`` are its floor and step; an exponential one has a multiplier, too.
+        """
         values = [kind.check(parameter) for parameter in parameters]
         floor, step, *factors = values
         bucket_count = uint64(buckets, "a number of buckets")
+        # Numbers are also needed for what is below the floor and above the last bucket.
         most_buckets = MOST_NUMBERS - len(values) - 2
         if not bucket_count:
             raise refusal(rules.OUT_OF_RANGE, f"a histogram needs 1 to {most_buckets} buckets")

@@ -91,8 +91,8 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         for file_piece in capture.source.pieces():
             sink.write(file_piece)
         return
-    # What the reader left out, then what the writer does; only if there is neither of them, what
-    # a sound copy lacks is what departed from the format.
+    # First what the reader left out, then what the writer leaves out. If neither left out
+    # anything, only departures from the format are lost: these are the findings.
     losses = 0
     for loss in _found(capture):
         losses += 1

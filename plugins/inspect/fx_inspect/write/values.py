@@ -95,10 +95,10 @@ class Value:
         self._within(self._deleted)
 
     def reparent(self, parent: Container) -> None:
-        """Move it to another node of the same VMO.
+        """Move this value to another node of the same VMO; without effect if either is deleted.
 
-        Raises WriteRefusedError (INVALID_MOVE) for a node below it, a node of another VMO, and for
-        the root.
+        Raises WriteRefusedError (INVALID_MOVE) if the value is the root, or the node is below the
+        value or in another VMO.
         """
         state = self._state
         if parent._state is not state:
@@ -250,6 +250,7 @@ class _Scalar(Value):
                 state.store(word_at, word)
                 state.end()
             else:
+                # What ``begin``, ``store`` and ``end`` do, without three calls.
                 words[GENERATION] = state.generation + 1
                 words[word_at // WORD] = word
                 generation = (state.generation + 2) & U64_MAX

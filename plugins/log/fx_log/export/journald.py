@@ -172,10 +172,10 @@ class _Entries:
 
     def of(self, batch: Batch[bytes], offset: int | None, origin: bytes) -> Iterator[bytes]:
         """Yield the entry of each row."""
-        for ns, key, message, args, dropped, rolled_out, verbosity in batch.rows(
+        for ns, head_key, message, args, dropped_logs, rolled_out, verbosity in batch.rows(
             batch.ts.tolist(), _messages(batch.messages)
         ):
-            head_fields, count, has_message = self._heads[key]
+            head_fields, count, has_message = self._heads[head_key]
             real_time = (ns + (offset or 0)) // 1000
             boot_time = ns // 1000
             if not (1 <= real_time <= LATEST and boot_time >= 0):
@@ -190,8 +190,8 @@ class _Entries:
             if has_message:
                 entry += b"MESSAGE" + message
             entry += b"FUCHSIA_BOOT_TIME_NS=%d\n" % ns
-            if dropped:
-                entry += b"FUCHSIA_DROPPED=%d\n" % dropped
+            if dropped_logs:
+                entry += b"FUCHSIA_DROPPED=%d\n" % dropped_logs
             if rolled_out:
                 entry += b"FUCHSIA_ROLLED_OUT=%d\n" % rolled_out
             if verbosity:
@@ -204,7 +204,10 @@ class _Entries:
             yield b"%b%b\n" % (entry, b"".join(args))
 
     def _head(self, key: tuple[Any, ...]) -> tuple[bytes, int, bool]:
-        """Return the fields of a head, their number with the row's, and if there is a message."""
+        """Return the fields of a head, the number of all fields, and whether there is a message.
+
+        All fields are those of the head and of the row.
+        """
         head = Head.of(key)
         moniker = self._strings[head.component]
         fields = []
@@ -234,7 +237,7 @@ class _Entries:
         if head.url >= 0:
             fields.append((b"FUCHSIA_COMPONENT_URL", self._strings[head.url]))
         fields += [(b"FUCHSIA_TAG", tag) for tag in head.tags]
-        # Importers refuse entries of too many fields: of a head with many tags, the last ones.
+        # Importers refuse entries of too many fields: the last tags of a head are left out.
         written_fields = [_field(*field) for field in fields[: HEAD_FIELDS - ROW_FIELDS]]
         return b"".join(written_fields), len(fields) + ROW_FIELDS, head.has_message
 

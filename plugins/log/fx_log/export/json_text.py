@@ -57,12 +57,14 @@ class JsonExport(LineExport):
     def _double(self, value: float) -> str:
         special = special_double(value)
         if special:
-            return f'"{special}"' if self._names_of_specials else "null"
+            if self._names_of_specials:
+                return f'"{special}"'
+            return "null"
         return repr(value)
 
 
 class _Objects:
-    """Renders logs as objects, each on a line."""
+    """Renders logs as objects, each on a line, between the texts ``before`` and ``after``."""
 
     def __init__(
         self,
@@ -99,11 +101,11 @@ class _Objects:
     def of(self, batch: Batch[Member]) -> Iterator[str]:
         """Yield the line of each row."""
         messages = batch.messages.shown(unquoted, self._texts, special='"\\')
-        for ns, key, message, args, dropped, rolled_out, verbosity in batch.rows(
+        for ns, head_key, message, args, dropped_logs, rolled_out, verbosity in batch.rows(
             batch.ts.tolist(), messages
         ):
-            metadata, payload, has_message = self._heads[key]
-            errors = _errors(dropped, rolled_out) if dropped or rolled_out else ""
+            metadata, payload, has_message = self._heads[head_key]
+            errors = _errors(dropped_logs, rolled_out) if dropped_logs or rolled_out else ""
             if verbosity:
                 args = [(f'"{VERBOSITY}"', f'"{VERBOSITY}":{verbosity}'), *args]
             keys = f'"keys":{{{self._joined(args)}}},' if args else ""

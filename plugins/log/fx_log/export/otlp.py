@@ -182,15 +182,15 @@ class _Records:
         """Yield resource and record of each row; ``spans`` has each span's identifying members."""
         messages = batch.messages.shown(_unquoted, self._texts, special='"\\')
         for row, span in zip(batch.rows(batch.ts.tolist(), messages), spans, strict=True):
-            ns, key, message, args, dropped, rolled, verbosity = row
-            resource, level, own_attributes, has_message = self._heads[key]
+            ns, head_key, message, args, dropped_logs, rolled, verbosity = row
+            resource, level, own_attributes, has_message = self._heads[head_key]
             moment = 0  # an unknown time
             if self.offset is not None and 0 < ns + self.offset <= U64_MAX:
                 moment = ns + self.offset
             else:
                 own_attributes += member(BOOT_TIME, integer(ns))
-            if dropped:
-                own_attributes += member("fuchsia.dropped", integer(dropped))
+            if dropped_logs:
+                own_attributes += member("fuchsia.dropped", integer(dropped_logs))
             if rolled:
                 own_attributes += member("fuchsia.rolled_out", integer(rolled))
             if verbosity:
@@ -198,7 +198,7 @@ class _Records:
             if args:
                 if len(args) > 1:
                     args = _distinct(args)
-                attributes = [f',{{"key":"{key}","value":{value}}}' for key, value in args]
+                attributes = [f',{{"key":"{name}","value":{value}}}' for name, value in args]
                 own_attributes += "".join(attributes)
             log_record = f'{{"timeUnixNano":"{moment}{self._between}{level}'
             if has_message:

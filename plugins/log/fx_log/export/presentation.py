@@ -416,7 +416,9 @@ def rust_double(value: float) -> str:
     text = repr(value)
     if "e" in text:
         text = format(Decimal(text), "f")
-    return "NaN" if text == "nan" else text.removesuffix(".0")
+    if text == "nan":
+        return "NaN"
+    return text.removesuffix(".0")
 
 
 # --- Names and times -----------------------------------------------------------------------------
@@ -469,8 +471,8 @@ def process_names(capture: Capture) -> dict[int, int]:
     if "processes" not in capture.schemas:
         return {}
     table = capture.table("processes")
-    names = dict(table.tuples("pid", "name"))
-    return {pid: name for pid, name in names.items() if name >= 0}
+    names_by_pid = dict(table.tuples("pid", "name"))
+    return {pid: name for pid, name in names_by_pid.items() if name >= 0}
 
 
 # --- Refusals and losses -------------------------------------------------------------------------

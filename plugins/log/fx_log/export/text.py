@@ -52,7 +52,9 @@ COLOURS: Final[Mapping[Level, str]] = {
 
 def plain(text: str) -> str:
     """Return the text, or a JSON string of it if it has unprintable characters."""
-    return text if not text or text.isprintable() else printable_json(text)
+    if text.isprintable():  # or empty
+        return text
+    return printable_json(text)
 
 
 class TextExport(LineExport):
@@ -61,7 +63,9 @@ class TextExport(LineExport):
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
         time = options["time"]
-        zone = time if time in ("utc", "local") else options["tz"]
+        zone = options["tz"]
+        if time in ("utc", "local"):
+            zone = time
         self._on_wall = time not in CLOCKS
         self._seconds = Memo(wall_seconds(zone))
 
@@ -76,7 +80,8 @@ class TextExport(LineExport):
         if offset is not None:
             whole_seconds, millis = wall_moments(ts, offset)
             moments = zip(whole_seconds.tolist(), millis.tolist(), strict=True)
-            return [f"{self._seconds[second]}.{milli:03d}" for second, milli in moments]
+            seconds = self._seconds
+            return [f"{seconds[second]}.{milli:03d}" for second, milli in moments]
         if self._on_wall:  # ffx falls back to boot time too
             self._dropped[NO_OFFSET] += ts.size
         # At least five digits of seconds, and six of microseconds.
@@ -109,17 +114,21 @@ class _Lines:
     def arguments(self, args: Table) -> list[Member]:
         """Return arguments as lines show them, each with its name."""
         names = [self._names[code] for code in args.array("name").tolist()]
-        values = shown_values(args, self._forms)
-        return [(name, f" {name}={value}") for name, value in zip(names, values, strict=True)]
+        names_and_values = zip(names, shown_values(args, self._forms), strict=True)
+        return [(name, f" {name}={value}") for name, value in names_and_values]
 
     def of(self, batch: Batch[Member], times: list[str]) -> Iterator[str]:
         """Yield the line of each row."""
         messages = batch.messages.shown(self._message, self._texts)
-        for time, key, message, args, dropped, rolled_out, verbosity in batch.rows(times, messages):
-            colour, head = self._heads[key]
+        for time, head_key, message, args, dropped_logs, rolled_out, verbosity in batch.rows(
+            times, messages
+        ):
+            colour, head = self._heads[head_key]
             if verbosity:
                 args = [*args, (VERBOSITY, f" {VERBOSITY}={verbosity}")]
-            losses = self._losses(dropped, rolled_out) if dropped or rolled_out else ""
+            losses = ""
+            if dropped_logs or rolled_out:
+                losses = self._losses(dropped_logs, rolled_out)
             reset = RESET if self._colour and (colour or losses) else ""
             yield f"{colour}[{time}]{head}{message}{joined(args)}{losses}{reset}\n"
 
@@ -139,24 +148,29 @@ class _Lines:
         """Return the colour of lines with a head, and what they have between time and message."""
         head = Head.of(key)
         level = LEVELS[head.severity]
-        parts: list[str] = []
+        head_texts: list[str] = []
         if self._options["show_metadata"]:
-            ids = ("" if number is None else str(number) for number in (head.pid, head.tid))
-            parts += [f"[{number}]" for number in ids]
+            for koid in (head.pid, head.tid):
+                shown_koid = "" if koid is None else koid
+                head_texts.append(f"[{shown_koid}]")
         moniker = self._monikers[head.component]
-        parts.append(f"[{moniker}]")
+        head_texts.append(f"[{moniker}]")
         if self._options["show_tags"]:
             # The moniker is not shown twice.
-            tags = [tag for tag in map(self._tags.__getitem__, head.tags) if tag != moniker]
+            all_tags = [self._tags[code] for code in head.tags]
+            tags = [tag for tag in all_tags if tag != moniker]
             if tags:
-                parts.append(f"[{','.join(tags)}]")
-        parts.append(f" {level.name}: ")
+                head_texts.append(f"[{','.join(tags)}]")
+        head_texts.append(f" {level.name}: ")
         if self._options["show_file"] and head.file >= 0:
-            line = "" if head.line is None else f"({head.line})"
-            parts.append(f"[{self._names[head.file]}{line}] ")
+            place = self._names[head.file]
+            if head.line is not None:
+                place += f"({head.line})"
+            head_texts.append(f"[{place}] ")
         if not head.has_message:
-            parts.append(NO_MESSAGE)
-        return COLOURS[level] if self._colour else "", "".join(parts)
+            head_texts.append(NO_MESSAGE)
+        line_colour = COLOURS[level] if self._colour else ""
+        return line_colour, "".join(head_texts)
 
     def _moniker(self, code: int) -> str:
         """Return the moniker as lines show it, truncated if it is long."""

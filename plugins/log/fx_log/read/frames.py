@@ -349,8 +349,9 @@ class StructuredFile(FramedFile):
         suffix = np.full(begin.size, -1)
         if self.suffixed:
             is_suffix = entry == BEHIND
+            # The records that a suffix follows, by their numbers without suffixes.
             followed = np.flatnonzero(is_suffix[1:])
-            followed -= np.arange(followed.size)  # as many suffixes come before each record
+            followed -= np.arange(followed.size)
             suffix_begin = begin[is_suffix]
             suffix_end = end[is_suffix]
             begin, size, entry, end, suffix = (

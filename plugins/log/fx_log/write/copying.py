@@ -117,8 +117,12 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         yield from salvaged(capture)
         return
     suffixes = behind_records(suffixed=bool(capture.request.options.get("suffix")))
-    frames = frames_of_records(capture.source.data, Structured, behind=suffixes, room=1)
-    yield from realigned(capture, Alignment(frames), rules.OFF_ALIGNMENT, salvaged)
+    yield from realigned(
+        capture,
+        Alignment(frames_of_records(capture.source.data, Structured, behind=suffixes, room=1)),
+        rules.OFF_ALIGNMENT,
+        salvaged,
+    )
 
 
 def extract(
@@ -474,7 +478,10 @@ class LogMerger(LogSession):
         return converted
 
     def placed(self, file: FramedFile, frames: Frames) -> MergedPart:
-        """Return records with their tags; what manifests name is numbered (elsewhere NAMELESS)."""
+        """Return records with their tags, and the numbers of components.
+
+        A manifest has the number of the component that it names, any other record NAMELESS.
+        """
         record_tags, ts = file.numbers_of(LogRecord, frames.start, "tag_bits", "timestamp")
         components = np.full(record_tags.size, NAMELESS)
         is_manifest = np.zeros(record_tags.size, np.bool_)

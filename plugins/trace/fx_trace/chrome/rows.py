@@ -70,7 +70,9 @@ def kind_of(event: Event | None) -> str:
     if event is None:
         return "damaged"
     phase = event.get("ph")
-    return KINDS.get(phase, "event") if isinstance(phase, str) else "event"
+    if not isinstance(phase, str):
+        return "event"
+    return KINDS.get(phase, "event")
 
 
 class Numbers(dict[Any, int]):

@@ -28,7 +28,7 @@ EVENT: Final = (
 def sniff(probe: Probe) -> Confidence:
     """Return CERTAIN for an object with ``traceEvents``, or an array that begins with an event.
 
-    An event has a phase and another member of events.
+    An event is an object that has a phase and one more member that is usual in events.
     """
     begin = BEGIN.match(probe.head)
     if begin is None:

@@ -52,10 +52,10 @@ class Reason(enum.Enum):
 def values(
     data: memoryview[int], offset: int, most: int
 ) -> tuple[list[int], list[int], int, Reason]:
-    """Find values from an offset of an array on: where they begin and end.
+    """Find at most ``most`` values of an array, from an offset on.
 
-    Return this with where it ends and why: at most ``most`` values are found. Commas and spaces
-    between them are not looked at.
+    Return where they begin, where they end, where the search ended, and why. Commas and spaces
+    between values are passed over.
     """
     starts: list[int] = []
     stops: list[int] = []

@@ -391,7 +391,8 @@ class _JsonEvents(EventMaker):
         texts = [str(value) for value in values.tolist()]
         for place in np.flatnonzero(is_large).tolist():
             digits = texts[place]
-            texts[place] = f"{digits[0]}.{digits[1:]}e{len(digits) - 1}"
+            exponent = len(digits) - 1
+            texts[place] = f"{digits[0]}.{digits[1:]}e{exponent}"
         return TEXT, self.templates.texts([text.encode() for text in texts])
 
     def member_columns(self, args: Table, keys: I64) -> list[I64]:
@@ -491,7 +492,8 @@ class _JsonEvents(EventMaker):
                 texts.places[UNTIL, rows] = ENDLESS
             else:
                 texts.write(rows, *begin, (MARK, 0), *end)
-                texts.places[TAIL, rows] = texts.ends[rows] - texts.templates.marks
+                tail_bytes = texts.ends[rows] - texts.templates.marks
+                texts.places[TAIL, rows] = tail_bytes
 
     def _instants(self, table: Table, texts: RowEvents, members: Members) -> None:
         scopes = table.array("scope")

@@ -133,7 +133,7 @@ class EventMaker(abc.ABC):
             args = window["args"]
             offsets, columns = self._render(args, args.array("offset"))
         self.ends = Members(np.zeros(0, np.int64))
-        # Those of end events are read before all windows: they belong to slices of earlier records.
+        # Arguments of end events were read before all windows, as their slices begin earlier.
         end_args = ends_of(self._end_args, window["slices"]) if "slices" in window else None
         if end_args is not None:
             slice_rows, end_columns = self._render(end_args, end_args.array("parent"))

@@ -109,8 +109,9 @@ class _Maker:
             return np.where(is_async, picked(events.word), 0).view(np.uint64)
 
         def kinds() -> NDArray[np.uint8]:
+            number_of_events = events_seen(*EVENTS_OF["slices"])
             for kind in EVENTS_OF["slices"]:
-                if events_seen(kind) == events_seen(*EVENTS_OF["slices"]):
+                if events_seen(kind) == number_of_events:  # all are of this kind
                     return np.broadcast_to(KIND_OF_SLICE[kind], picked.count)
             return np.asarray(KIND_OF_SLICE[picked(events.kind)])
 

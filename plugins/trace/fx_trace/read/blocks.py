@@ -160,7 +160,8 @@ class BlockTables(Tables):
 
     def own(self, table: Any, index: int) -> int:
         """Return the code of what the speaker registered; -1 for nothing."""
-        (code,) = self.registrations[table].find_own(np.array([index]), self.row)
+        registrations = self.registrations[table]
+        (code,) = registrations.find_own(np.array([index]), self.row)
         return int(code)
 
     def registered(self, table: Any, index: int) -> int:
@@ -168,13 +169,16 @@ class BlockTables(Tables):
         code = self.own(table, index)
         if code >= 0:
             return code
-        (lent_code,) = self.registrations[table].find_lent(np.array([index]), self.row)
+        registrations = self.registrations[table]
+        (lent_code,) = registrations.find_lent(np.array([index]), self.row)
         return int(lent_code)
 
 
 def koids_of(octets: bytes, *, big: bool) -> tuple[int, int]:
     """Return process and thread koid of the bytes of a thread record."""
-    return r.FIRST_WORD.get(octets, 0, big), r.FIRST_WORD.get(octets, WORD, big)
+    pid = r.FIRST_WORD.get(octets, 0, big)
+    tid = r.FIRST_WORD.get(octets, WORD, big)
+    return pid, tid
 
 
 class Details:
@@ -211,9 +215,10 @@ class Objects(Records):
     def next(self) -> tuple[TraceRecord, list[tuple[int, int, int]]]:
         """Return the record, and rule, offset and value of its findings; go behind it."""
         self.reader.tables.row[0] = self.state.ordinal  # type: ignore[attr-defined]
-        record, found = self.read()
+        record, findings = self.read()
         number_of = self.details.number_of
-        return record, [(int(rule), offset, number_of(value)) for rule, offset, value in found]
+        numbered = [(int(rule), offset, number_of(value)) for rule, offset, value in findings]
+        return record, numbered
 
 
 class Turn(NamedTuple):
@@ -237,9 +242,8 @@ class Turn(NamedTuple):
         if current.rate_at < 0:
             lent_rate_at = current.default_rate_at
         lacks_rate = current.rate_at < 0 and lent_rate_at < 0 and not current.missed_rate
-        return cls(
-            current.scope, tables.default.scope, current.clock, lent_rate_at, lacks_rate, current
-        )
+        lender = tables.default.scope
+        return cls(current.scope, lender, current.clock, lent_rate_at, lacks_rate, current)
 
 
 def some_of(note: Noted, where: Mask) -> Noted:
@@ -315,13 +319,13 @@ class TraceBlocks(BlockReader):
             many.keep_raw(index)
             if many.layout.cls is r.Event:
                 # What follows the fields of an undefined type may be anything.
-                index = index[~EVENT_TYPE.membership.missing(many.known[EVENT_TYPE][index])]
+                index = index[~EVENT_TYPE.without_name(many.known[EVENT_TYPE][index])]
             moment = Moment(LEFT_OVER, many.reading.step, many.at())
             many.report(rules.WORDS_LEFT_OVER, index, left // WORD, many.start, moment)
         many.go_to(many.limit)
 
     def judge(self, many: Many) -> None:
-        """Let findings be those that ``decoder`` reports of such records."""
+        """Report the findings that ``decoder`` would report of these records."""
         notes = self.take_notes(many)
         unknown = self.unknown_kinds(many)
         if unknown.size:
@@ -357,7 +361,11 @@ class TraceBlocks(BlockReader):
         else:
             rule = rules.UNKNOWN_KIND
             starts = many.start[index]
-            values = self.details_of(rule, index.size, lambda row: self.kind_at(int(starts[row])))
+
+            def kind(row: int) -> str:
+                return self.kind_at(int(starts[row]))
+
+            values = self.details_of(rule, index.size, kind)
         every_value = np.zeros(many.start.size, np.int64)
         every_value[index] = values
         many.report(rule, index, every_value, many.start)

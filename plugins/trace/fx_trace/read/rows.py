@@ -803,7 +803,7 @@ class ClocksOfRun:
         return times
 
     def converted(self, number: int, ticks: I64, offsets: I64 | None) -> I64:
-        """Return times by one clock."""
+        """Return the nanoseconds of ticks of a clock; note which are outside of what fits."""
         clock = self.reader.clocks[number]
         unsigned = ticks.view(np.uint64)
         times, lost = clock.to_ns(unsigned)

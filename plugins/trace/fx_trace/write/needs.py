@@ -265,6 +265,7 @@ class Needs(TraceBlocks):
             links = self.pointed(run, joined(Objects, described), joined(Objects, meant))
             self.take_links(links, owners)
         self.lent.clear()
+        # Objects of this run that no argument stands for by now are left out.
         undecided = words[is_object]
         self.mark[undecided[self.mark[undecided] == MAYBE]] = 0
         self.lend_rates(run, words)

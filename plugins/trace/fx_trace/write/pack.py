@@ -378,8 +378,8 @@ class Packer:
     ) -> tuple[I64, I64]:
         """Return the rows and counts of arguments without those for which records have no room.
 
-        ``too_large`` are these records, ``sizes`` the bytes of all. Such a record keeps, of its
-        arguments in their order, those that still fit.
+        ``too_large`` are these records, ``sizes`` the bytes of all. The arguments of such a record
+        are taken in their order; each that still fits is kept.
         """
         fits = np.ones(arguments.rows.size, np.bool_)
         counts = arguments.counts.copy()

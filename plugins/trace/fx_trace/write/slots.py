@@ -39,8 +39,11 @@ class Slots(Generic[K]):
         self.paused = False
         """Whether no slots are assigned for now."""
         self._value: dict[int, K] = {}
+        """Current values by index."""
         self._next = 1
+        """The index that is assigned next."""
         self._undo: list[Callable[[], None]] = []
+        """What reverts each change since the last ``keep()``, to be called from last to first."""
 
     def __len__(self) -> int:
         return len(self._value)

@@ -126,8 +126,8 @@ def _without_arguments(events: Events, payloads: NDArray[np.uint8]) -> Batch:
         events.cpu,
         events.thread,
         events.offset,
-        {},
-        payload_by_place,
+        args={},
+        payloads=payload_by_place,
     )
 
 

@@ -162,14 +162,14 @@ class _TextLines:
         line_kinds = np.where(batch.kind >= CUSTOM, OTHER, matched.ended)
         group_keys = 2 * line_kinds + has_tsc_before
         for group, rows in groups(group_keys[shown_places]):
-            line_kind, follows = divmod(group, 2)
+            line_kind, shows_time_since = divmod(group, 2)
             places = shown_places[rows]
             tsc = batch.tsc[places]
             if line_kind == OTHER:
                 cells = self._events(batch, places)
             else:
                 cells = self._function(batch, matched, places, ended=bool(line_kind))
-            if follows:
+            if shows_time_since:
                 cells += self._since(tsc, tsc_before[places])
             lines.put(
                 places,

@@ -294,7 +294,7 @@ class FdrFrames:
             by_extents=no_marks,
             is_cut_off=no_marks,
         )
-        self.policy.found = []
+        self.policy.gathered.found = []
         block = Block(self, rows)
         block.find_cut()
         return block.frames(self.policy.size)
@@ -494,7 +494,7 @@ class Block:
         # Findings at one row are reported in the order in which they are added: extents that go
         # past the file after what is wrong with the buffer before them.
         late_findings = []
-        for finding in frames.policy.found:
+        for finding in frames.policy.gathered.found:
             if finding.rule == rules.EXTENTS_PAST_FILE:
                 late_findings.append(finding)
             else:

@@ -153,6 +153,19 @@ class Rows(NamedTuple):
     """Whether extents bound buffers, as of each row."""
 
 
+class RowPart(NamedTuple):
+    """Some of these rows, which were found together; only the first may close a buffer."""
+
+    begin: I64
+    end: I64
+    counts: I64
+    kind: U8
+    fault: int
+    closes: bool
+    is_cut_off: bool
+    by_extents: bool
+
+
 class Found(NamedTuple):
     """A finding of the policy: the byte whose record is being looked at, and the finding."""
 
@@ -172,6 +185,111 @@ class Limits(NamedTuple):
     padded: int
 
 
+class ExtentsSearch:
+    """Finds where records of a kind begin, and where buffers that extents bound begin and end."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.data = records.data
+        self.size = int(records.data.size)
+        self.extent_place = BufferExtents.layout.place("bytes")
+        self.first_extents = records.dialect.first_byte(BUFFER_EXTENTS)
+        self.first_new_buffer = records.dialect.first_byte(NEW_BUFFER)
+        self.searched = 0
+        self.following = -1
+        """From ``searched`` on, the next valid buffer begins here."""
+
+    def begins_extents(self, at: int) -> bool:
+        """Return whether extents are at a place."""
+        return self.begins(at, self.first_extents)
+
+    def begins_buffer(self, at: int) -> bool:
+        """Return whether the first record of a buffer, a NewBuffer, is at a place."""
+        return self.begins(at, self.first_new_buffer)
+
+    def begins(self, at: int, first: int) -> bool:
+        """Return whether a record with this first byte is at a place."""
+        return at < self.size and int(self.data[at]) == first
+
+    def sound_extents(self, at: int) -> bool:
+        """Return whether there are extents at ``at`` that do not run past the end of the file."""
+        return self.sound_end(at) >= 0
+
+    def sound_end(self, at: int) -> int:
+        """Return where the buffer ends that sound extents at a place bound; -1 if none do."""
+        end = at + METADATA_BYTES
+        if not self.begins(at, self.first_extents) or end > self.size:
+            return -1
+        nbytes = self.extent(at)
+        return end + nbytes if nbytes <= self.size - end else -1
+
+    def extent(self, at: int) -> int:
+        """Return the bytes that extents at a place say; they have no sign."""
+        return self.extent_place.get(self.data.data, at, self.records.big)
+
+    def next_extents(self, at: int) -> int:
+        """Return where the next buffer begins that is valid; the end of the file if none does."""
+        if not self.searched <= at <= self.following:
+            self.searched = at
+            self.following = self.search_extents(at)
+        return self.following
+
+    def search_extents(self, at: int) -> int:
+        """Look for the buffer that ``next_extents`` returns."""
+        last_start = self.size - METADATA_BYTES
+        while at <= last_start:
+            stop = min(at + SEARCHED, last_start + 1)
+            places = at + np.flatnonzero(self.data[at:stop] == self.first_extents)
+            (nbytes,) = self.records.metadata(BUFFER_EXTENTS, places, "bytes")
+            fits = (nbytes >= 0) & (nbytes <= last_start - places)
+            ends = places[fits] + METADATA_BYTES
+            followers = self.data[np.minimum(ends, self.size - 1)]
+            is_valid = (ends == self.size) | (followers == self.first_new_buffer)
+            if is_valid.any():
+                return int(ends[is_valid][0]) - METADATA_BYTES
+            at = stop
+        return self.size
+
+
+class GatheredParts:
+    """The rows that are gathered, part by part, with what bounded the records of each."""
+
+    def __init__(self) -> None:
+        self.parts: list[RowPart] = []
+        self.states: list[Limits] = []
+        """The limits before each of the parts."""
+        self.found: list[Found] = []
+        self.closing = False
+        """Whether the next part closes the buffer before it."""
+
+    def add(self, part: RowPart, state: Limits) -> None:
+        """Add a part of at least one row."""
+        self.parts.append(part._replace(closes=self.closing))
+        self.states.append(state)
+        self.closing = False
+
+    def joined(self) -> Rows:
+        """Return the rows that were added."""
+        nothing = np.zeros(0, np.int64)
+        kinds = np.zeros(0, np.uint8)
+        parts = self.parts or [RowPart(nothing, nothing, nothing, kinds, 0, False, False, False)]
+        begin = np.concatenate([part.begin for part in parts])
+        end = np.concatenate([part.end for part in parts])
+        count = np.concatenate([part.counts for part in parts])
+        kind = np.concatenate([part.kind for part in parts])
+        sizes = [part.begin.size for part in parts]
+        faults = np.repeat([part.fault for part in parts], sizes)
+        faults[kind == UNKNOWN] = int(rules.UNKNOWN_METADATA)
+        is_unnamed = (kind == DAMAGED) & (faults == 0)
+        faults[is_unnamed] = int(rules.BAD_FUNCTION)
+        is_cut_off = np.repeat([part.is_cut_off for part in parts], sizes)
+        by_extents = np.repeat([part.by_extents for part in parts], sizes)
+        closes = np.zeros(begin.size, np.bool_)
+        part_begins = np.cumsum([0, *sizes[:-1]])
+        closes[part_begins[[part.closes for part in parts]]] = True
+        return Rows(begin, end, count, kind, faults, closes, is_cut_off, by_extents)
+
+
 class FdrPolicy:
     """Where the records of the flight data recorder begin and end.
 
@@ -186,9 +304,7 @@ class FdrPolicy:
         self.size = int(records.data.size)
         self.frames = fdr_frames(records)
         self.kinds = kinds_by_byte(records.dialect)
-        self.extent_place = BufferExtents.layout.place("bytes")
-        self.first_extents = records.dialect.first_byte(BUFFER_EXTENTS)
-        self.first_new_buffer = records.dialect.first_byte(NEW_BUFFER)
+        self.buffers = ExtentsSearch(records)
         self.at = HEADER_BYTES
         """The byte up to which records were found."""
         self.limit = self.at
@@ -203,17 +319,11 @@ class FdrPolicy:
         self.by_extents = False
         self.page = min(buffer_size, self.size + 1) if buffer_size >= LEAST_BUFFER else 0
         self.padded = self.at
-        self.searched = 0
-        self.following = -1
         self.is_open = False
         """Whether a buffer of version 1 has begun."""
-        self.found: list[Found] = []
-        self.parts: list[Rows] = []
-        """Rows that were found together."""
+        self.gathered = GatheredParts()
         self.state = self.limits()
-        self.states: list[Limits] = []
-        """The limits before each of the parts."""
-        self.closing = False
+        """The limits before the record at hand."""
         if self.version >= EXTENTS_VERSION:
             self.bound()
         else:
@@ -223,9 +333,9 @@ class FdrPolicy:
 
     def gather(self, most: int) -> Rows:
         """Return the next rows, of ``most`` records at least, or up to the end of the file."""
-        self.parts = []
-        self.found = []
-        self.states = []
+        closing = self.gathered.closing
+        self.gathered = GatheredParts()
+        self.gathered.closing = closing
         records = 0
         undecided = False
         # What was found about a record comes in one block with it.
@@ -253,7 +363,7 @@ class FdrPolicy:
             elif is_stopped:
                 undecided = not self.decide()
                 records += not undecided
-        return self.joined()
+        return self.gathered.joined()
 
     @property
     def looks_beyond(self) -> bool:
@@ -366,7 +476,7 @@ class FdrPolicy:
 
     def enter_extents(self) -> bool:
         """Enter the buffer of sound extents behind a limit; return whether there are some."""
-        end = self.sound_end(self.at) if self.by_extents else -1
+        end = self.buffers.sound_end(self.at) if self.by_extents else -1
         if end < 0:
             return False
         self.add_one(self.at + METADATA_BYTES, BUFFER_EXTENTS)
@@ -377,15 +487,9 @@ class FdrPolicy:
     def add(
         self, begin: I64, end: I64, count: I64, kind: U8, fault: int = 0, *, cut_off: bool = False
     ) -> None:
-        """Add rows, at least one, of which only the first may close a buffer."""
-        self.states.append(self.state)
-        faults = np.full(begin.size, fault)
-        closes, is_cut_off = np.zeros((2, begin.size), np.bool_)
-        closes[0] = self.closing
-        is_cut_off[:] = cut_off
-        by_extents = np.full(begin.size, self.by_extents)
-        self.parts.append(Rows(begin, end, count, kind, faults, closes, is_cut_off, by_extents))
-        self.closing = False
+        """Add rows, at least one."""
+        part = RowPart(begin, end, count, kind, fault, False, cut_off, self.by_extents)
+        self.gathered.add(part, self.state)
 
     def add_one(self, end: int, kind: int, fault: int = 0, *, cut_off: bool = False) -> None:
         """Add the row that ends at a byte, and go on there."""
@@ -397,64 +501,9 @@ class FdrPolicy:
         if not fault or fault == SPACE:
             self.unsound = 0
 
-    def joined(self) -> Rows:
-        """Return the rows that were added."""
-        begin, end, counts, faults = np.zeros((4, 0), np.int64)
-        masks = np.zeros((3, 0), np.bool_)
-        nothing = Rows(begin, end, counts, np.zeros(0, np.uint8), faults, *masks)
-        rows = Rows(*map(np.concatenate, zip(nothing, *self.parts, strict=True)))
-        rows.fault[rows.kind == UNKNOWN] = int(rules.UNKNOWN_METADATA)
-        rows.fault[(rows.kind == DAMAGED) & (rows.fault == 0)] = int(rules.BAD_FUNCTION)
-        return rows
-
     def note(self, rule: Rule, value: int = 0) -> None:
         """Report a finding about the record at hand."""
-        self.found.append(Found(self.at, rule, self.at, value))
-
-    # --- What begins where ------------------------------------------------------------------------
-
-    def begins(self, at: int, first: int) -> bool:
-        """Return whether a record with this first byte is at a place."""
-        return at < self.size and int(self.data[at]) == first
-
-    def sound_extents(self, at: int) -> bool:
-        """Return whether there are extents at ``at`` that do not run past the end of the file."""
-        return self.sound_end(at) >= 0
-
-    def sound_end(self, at: int) -> int:
-        """Return where the buffer ends that sound extents at a place bound; -1 if none do."""
-        end = at + METADATA_BYTES
-        if not self.begins(at, self.first_extents) or end > self.size:
-            return -1
-        nbytes = self.extent(at)
-        return end + nbytes if nbytes <= self.size - end else -1
-
-    def extent(self, at: int) -> int:
-        """Return the bytes that extents at a place say; they have no sign."""
-        return self.extent_place.get(self.data.data, at, self.records.big)
-
-    def next_extents(self, at: int) -> int:
-        """Return where the next buffer begins that is valid; the end of the file if none does."""
-        if not self.searched <= at <= self.following:
-            self.searched = at
-            self.following = self.search_extents(at)
-        return self.following
-
-    def search_extents(self, at: int) -> int:
-        """Look for the buffer that ``next_extents`` returns."""
-        last_start = self.size - METADATA_BYTES
-        while at <= last_start:
-            stop = min(at + SEARCHED, last_start + 1)
-            places = at + np.flatnonzero(self.data[at:stop] == self.first_extents)
-            (nbytes,) = self.records.metadata(BUFFER_EXTENTS, places, "bytes")
-            fits = (nbytes >= 0) & (nbytes <= last_start - places)
-            ends = places[fits] + METADATA_BYTES
-            followers = self.data[np.minimum(ends, self.size - 1)]
-            is_valid = (ends == self.size) | (followers == self.first_new_buffer)
-            if is_valid.any():
-                return int(ends[is_valid][0]) - METADATA_BYTES
-            at = stop
-        return self.size
+        self.gathered.found.append(Found(self.at, rule, self.at, value))
 
     def rest(self) -> int:
         """Return where records end that are given up with this one.
@@ -463,7 +512,7 @@ class FdrPolicy:
         """
         if self.bounded or not self.by_extents:
             return self.limit
-        return self.next_extents(self.at + 1)
+        return self.buffers.next_extents(self.at + 1)
 
     # --- Limits -----------------------------------------------------------------------------------
 
@@ -490,11 +539,11 @@ class FdrPolicy:
     def pass_limit(self) -> None:
         """Go on behind a limit."""
         if self.by_extents:
-            if not self.begins(self.at, self.first_extents):
+            if not self.buffers.begins_extents(self.at):
                 self.note(rules.NO_EXTENTS)
             self.unbind()  # extents bound what follows them
-        elif not self.is_open or self.begins(self.at, self.first_new_buffer):
-            self.closing = True
+        elif not self.is_open or self.buffers.begins_buffer(self.at):
+            self.gathered.closing = True
             self.is_open = False
             self.turn_page(self.at)
         else:
@@ -506,11 +555,11 @@ class FdrPolicy:
         if self.limit == self.size:
             code = rules.PAST_FILE
         elif not self.by_extents:
-            if self.begins(self.limit, self.first_new_buffer):
+            if self.buffers.begins_buffer(self.limit):
                 code = rules.PAST_BUFFER
-        elif self.sound_extents(self.limit):
+        elif self.buffers.sound_extents(self.limit):
             code = rules.PAST_BUFFER
-        elif not self.begins(self.at, self.first_extents):
+        elif not self.buffers.begins_extents(self.at):
             self.note(rules.NO_EXTENTS)
         else:
             self.note(rules.EXTENTS_OVERLAP, self.limit - self.at)
@@ -529,7 +578,7 @@ class FdrPolicy:
     def skip_garbage(self) -> bool:
         """Give up the rest of a buffer where too many records are invalid, if there is any."""
         self.unsound = 0
-        end = self.limit if self.bounded else self.next_extents(self.at)
+        end = self.limit if self.bounded else self.buffers.next_extents(self.at)
         if end <= self.at:
             return False
         self.lose(rules.GARBAGE, end, end - self.at)
@@ -569,11 +618,11 @@ class FdrPolicy:
         bytes_left = self.size - end
         self.add_one(end, BUFFER_EXTENTS)
         self.bound()
-        stop = self.sound_end(at)
+        stop = self.buffers.sound_end(at)
         self.bounded = stop >= 0
         if not self.bounded:
-            bytes_beyond = wrapped(self.extent(at) - bytes_left)
-            self.found.append(Found(at, rules.EXTENTS_PAST_FILE, at, bytes_beyond))
+            bytes_beyond = wrapped(self.buffers.extent(at) - bytes_left)
+            self.gathered.found.append(Found(at, rules.EXTENTS_PAST_FILE, at, bytes_beyond))
             stop = self.size
         self.limit = stop
         self.reach = stop if self.bounded else end
@@ -582,22 +631,22 @@ class FdrPolicy:
     def end_of_buffer(self, end: int) -> None:
         """Take the end record of a version-1 buffer; later versions have none."""
         self.add_one(end, END_OF_BUFFER)
-        self.closing = True
+        self.gathered.closing = True
         self.is_open = False
         self.padded = self.buffer_end(end)
 
     def buffer_end(self, end: int) -> int:
         """Return where the space of a version-1 buffer ends whose records end at ``end``."""
-        follows = self.begins(end, self.first_new_buffer)
+        follows = self.buffers.begins_buffer(end)
         if self.by_extents:
-            if follows or self.begins(end, self.first_extents):
+            if follows or self.buffers.begins_extents(end):
                 return end
             return self.limit
         if self.page:
             used = end - HEADER_BYTES
             pages = (used + self.page - 1) // self.page
             boundary = HEADER_BYTES + pages * self.page
-            if boundary == self.size or self.begins(boundary, self.first_new_buffer):
+            if boundary == self.size or self.buffers.begins_buffer(boundary):
                 return boundary
             if boundary < self.size and not follows:
                 return boundary
@@ -628,9 +677,9 @@ class FdrPolicy:
     def skip(self, offset: int) -> None:
         """Step over buffers before a byte that sound extents bound."""
         while self.by_extents:
-            end = self.sound_end(self.at)
+            end = self.buffers.sound_end(self.at)
             # With sound extents behind it, whatever is in a buffer ends there.
-            if end < 0 or end > offset or not self.sound_extents(end):
+            if end < 0 or end > offset or not self.buffers.sound_extents(end):
                 return
             self.at = end
             self.limit = end
@@ -641,19 +690,19 @@ class FdrPolicy:
 
     def go_back(self, rows: Rows, row: int, at: int) -> None:
         """Go on at a byte within a sound row of those that were gathered last."""
-        sizes = np.cumsum([part.begin.size for part in self.parts])
+        sizes = np.cumsum([part.begin.size for part in self.gathered.parts])
         part_number = int(np.searchsorted(sizes, row, side="right"))
-        state = self.states[part_number]
+        state = self.gathered.states[part_number]
         self.limit, self.bounded, self.by_extents, self.page, self.padded = state
         # Within a part, extents that bound a buffer may have come before the row.
-        first_row = int(sizes[part_number]) - self.parts[part_number].begin.size
+        first_row = int(sizes[part_number]) - self.gathered.parts[part_number].begin.size
         kinds = rows.kind[first_row : row + 1]
         extents = first_row + np.flatnonzero(kinds == BUFFER_EXTENTS)
         if extents.size:
             last_extents = int(rows.begin[extents[-1]])
-            self.limit = self.sound_end(last_extents)
+            self.limit = self.buffers.sound_end(last_extents)
         self.reach = self.limit if self.bounded or not self.by_extents else at
         self.at = at
         self.unsound = 0
-        self.closing = False
+        self.gathered.closing = False
         self.is_open = True

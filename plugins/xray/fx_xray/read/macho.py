@@ -20,9 +20,11 @@ from fx_xray.read.instr_map import (
     REMEDY,
     SECTION,
     InstrumentationMap,
+    ProgramMap,
     SymbolTable,
+    targets_of,
+    whole_rows,
 )
-from fx_xray.read.program import ProgramMap, targets_of, whole_rows
 from fxframework.errors import UnreadableError
 
 __all__ = ["read_macho"]
@@ -198,7 +200,8 @@ class MachO:
         has_code = np.zeros(256, np.bool_)
         numbered = self._sections[:255]
         has_code[1 : len(numbered) + 1] = [section.has_code for section in numbered]
-        is_defined = (rows["type"] & STAB == 0) & (rows["type"] & TYPE == IN_SECTION)
+        is_for_debuggers = rows["type"] & STAB != 0
+        is_defined = ~is_for_debuggers & (rows["type"] & TYPE == IN_SECTION)
         rows = rows[is_defined & has_code[rows["section"]]]
         names = self._data[names_start : names_start + names_size]
         name_starts = rows["name"].astype(np.int64)

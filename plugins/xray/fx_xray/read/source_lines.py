@@ -62,7 +62,8 @@ class SourceLines:
         try:
             self._dwarf = _dwarf_of(data)
             if self._dwarf is not None:
-                self._ranges = sorted(_unit_ranges(self._dwarf), key=lambda each: each[:2])
+                ranges = _unit_ranges(self._dwarf)
+                self._ranges = sorted(ranges, key=lambda unit_range: unit_range[:2])
                 self._starts = [start for start, _, _ in self._ranges]
         except Exception:  # noqa: BLE001 (pyelftools raises what it likes)
             self._dwarf = None

@@ -233,7 +233,11 @@ def _files(text: str) -> dict[int, str]:
         numbered = _NUMBERED.fullmatch(part)
         if numbered is None and place:
             raise _odd(text, f"{part!r} does not say of which object it is")
-        number, path = (int(numbered[1]), numbered[2]) if numbered else (0, part)
+        number = 0
+        path = part
+        if numbered:
+            number = int(numbered[1])
+            path = numbered[2]
         if not path:
             raise _odd(text, f"{part!r} names no file")
         if number >= MOST_OBJECTS:

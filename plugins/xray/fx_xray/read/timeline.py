@@ -210,7 +210,7 @@ class Threads(abc.ABC):
         return part
 
     def _walked(self, threads: I64, most: int) -> Walked:
-        """Go on to the next records of threads that have some, of ``most`` of each at most."""
+        """Go on to the next records of threads that have some, at most ``most`` of each."""
         rows = self.rows
         begin_record = self.states.record[threads]
         record_counts = np.minimum(self.end_record[threads] - begin_record, most)
@@ -227,14 +227,14 @@ class Threads(abc.ABC):
         begin = rows.begin[row]
         flags = rows.flags[row]
         count = np.diff(rows.record)[row]
-        # Of the first row of a part, the first records may have been read before.
+        # The first records of the first row of a part may have been read before.
         skipped = begin_record - rows.record[first_row]
         begin[part_first] += self.step * skipped
         count[part_first] -= skipped
         continued = part_first[skipped > 0]
         flags[continued] &= np.uint8(0xFF - FIRST - ORPHAN)
         flags[continued] |= np.uint8(FOLLOWS)
-        # Of the last row, the last records may be left for later.
+        # The last records of its last row may be left for later.
         left = rows.record[end_row] - end_record
         goes_on = left > 0
         count[part_last] -= left
@@ -389,13 +389,15 @@ class FdrThreads(Threads):
         sums = np.cumsum(delta)
         base = np.zeros(flags.size, np.int64)
         based = np.flatnonzero(flags & (FIRST | CUT))
-        base[based] = self.rows.base[np.searchsorted(self.rows.based, walked.row[based])]
+        number_of_base = np.searchsorted(self.rows.based, walked.row[based])
+        base[based] = self.rows.base[number_of_base]
         time_sets = []
         cpu_sets = []
         for kind in (NEW_CPU, TSC_WRAP):
             row = np.flatnonzero(walked.code == kind)
             names = ("tsc", "cpu") if kind == NEW_CPU else ("tsc",)
-            tsc, *cpus = self.records.metadata(kind, walked.begin[row], *names)
+            begin = walked.begin[row]
+            tsc, *cpus = self.records.metadata(kind, begin, *names)
             record = first_records[row]
             tsc = np.where(flags[row] & CUT != 0, base[row], tsc)
             time_sets.append(sets(record, tsc - sums[record]))
@@ -408,9 +410,12 @@ class FdrThreads(Threads):
         cpu[goes_on] = states.cpu[walked.thread[goes_on]]
         begins = np.union1d(part_first, np.flatnonzero(flags & FIRST))
         record = first_records[begins]
-        time_before = sets(record, base[begins] - (sums[record] - delta[record]))
+        # The first record of a part adds its delta, too.
+        sums_before = sums[record] - delta[record]
+        time_before = sets(record, base[begins] - sums_before)
+        cpu_before = sets(record, cpu[begins])
         _, times = register_columns(0, sums.size, time_sets, time_before)
-        _, cpu_of_record = register_columns(0, sums.size, cpu_sets, sets(record, cpu[begins]))
+        _, cpu_of_record = register_columns(0, sums.size, cpu_sets, cpu_before)
         return sums + times, cpu_of_record.astype(np.uint16)
 
     def _read_arguments(self, out: Columns, walked: Walked, row: I64) -> None:

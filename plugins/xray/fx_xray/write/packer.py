@@ -165,8 +165,8 @@ class Packer(ABC):
     ) -> None:
         """Write records to places of ``out``: of each class those where its mask holds.
 
-        Of the columns, those with the names of their fields count. Raises WriteRefusedError where
-        the byte order cannot hold a record.
+        The columns with the names of a class's fields are used. Raises WriteRefusedError where the
+        byte order cannot hold a record.
         """
         for record, mask in masks.items():
             rows = np.flatnonzero(mask)
