@@ -47,7 +47,7 @@ class Ftrace(fx.PieceCapture):
     def rows(self, piece: fx.Piece) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the row of an event."""
         if piece.record == "event":
-            columns = {f"ftrace_{name}": piece.fields[name] for name in piece.fields}
+            columns = {f"ftrace_{name}": value for name, value in piece.fields.items()}
             yield "instants", {"name": columns.pop("ftrace_event"), "scope": 2, **columns}
 
 
@@ -58,10 +58,15 @@ def piece_of(line: bytes, offset: int) -> fx.Piece:
         return fx.Piece("comment", offset, line)
     if event is None:
         return fx.Piece("damaged", offset, line, rule=UNKNOWN)
-    texts = {key: part.decode(errors="backslashreplace") for key, part in event.groupdict().items()}
-    ns = int(texts.pop("seconds")) * 10**9 + int(texts.pop("decimals").ljust(9, "0"))
-    numbers = {"tid": int(texts["tid"]), "cpu": int(texts["cpu"])}
-    return fx.Piece("event", offset, line, {**texts, **numbers}, ns=ns)
+    fields: dict[str, Any] = {}
+    for name, part in event.groupdict().items():
+        fields[name] = part.decode(errors="backslashreplace")
+    for name in ("tid", "cpu"):
+        fields[name] = int(fields[name])
+    seconds = int(fields.pop("seconds"))
+    nanoseconds = int(fields.pop("decimals").ljust(9, "0"))
+    ns = seconds * 10**9 + nanoseconds
+    return fx.Piece("event", offset, line, fields, ns=ns)
 
 
 def sniff(probe: fx.Probe) -> fx.Confidence:
