@@ -58,15 +58,11 @@ def piece_of(line: bytes, offset: int) -> fx.Piece:
         return fx.Piece("comment", offset, line)
     if event is None:
         return fx.Piece("damaged", offset, line, rule=UNKNOWN)
-    fields: dict[str, Any] = {}
-    for name, part in event.groupdict().items():
-        fields[name] = part.decode(errors="backslashreplace")
-    for name in ("tid", "cpu"):
-        fields[name] = int(fields[name])
-    seconds = int(fields.pop("seconds"))
-    nanoseconds = int(fields.pop("decimals").ljust(9, "0"))
-    ns = seconds * 10**9 + nanoseconds
-    return fx.Piece("event", offset, line, fields, ns=ns)
+    texts = {key: part.decode(errors="backslashreplace") for key, part in event.groupdict().items()}
+    nanoseconds = int(texts.pop("decimals").ljust(9, "0"))
+    ns = 10**9 * int(texts.pop("seconds")) + nanoseconds
+    numbers = {"tid": int(texts["tid"]), "cpu": int(texts["cpu"])}
+    return fx.Piece("event", offset, line, {**texts, **numbers}, ns=ns)
 
 
 def sniff(probe: fx.Probe) -> fx.Confidence:
@@ -78,8 +74,7 @@ def sniff(probe: fx.Probe) -> fx.Confidence:
 @fx.hookimpl
 def fx_readers() -> list[fx.Reader]:
     """Return the reader."""
-    reader = fx.Reader(
+    return [fx.Reader(
         format="ftrace", open=Ftrace, sniff=sniff, rules=lambda: RULES,
         sample=lambda nbytes: SAMPLE * (nbytes // len(SAMPLE) + 1),
-    )  # fmt: skip
-    return [reader]
+    )]  # fmt: skip
