@@ -433,6 +433,19 @@ def test_the_command_says_that_there_is_no_scheduling() -> None:
     assert run_cli("why", path, "no such name").exit_code == ExitCode.USAGE
 
 
+def test_a_log_line_may_have_no_severity(machine: Machine, tmp_path: Path) -> None:
+    machine.slice("call", 100, 200)
+    machine.writer.log("<working>", thread=A, timestamp=150)
+    machine.__exit__()
+    page = tmp_path / "page.html"
+    result = run_cli("why", machine.path, "call", "--html", page)
+    assert result.exit_code == ExitCode.OK
+    assert result.text.splitlines()[-1] == "log   150 ns: <working>"
+    assert "150 ns: " in page.read_text()
+    (line,) = run_cli("why", "--json", machine.path, "call").json()["slowest"][0]["lines"]
+    assert line == {"ns": 150, "severity": None, "message": "<working>"}
+
+
 @cases("name, typed", [("a\nb", "a\\nb"), ("a\\nb", "a\\nb"), ("%x", "\udcffx"), ("%x", "\ufffdx")])
 def test_a_name_can_be_given_as_it_is_printed(tmp_path: Path, name: str, typed: str) -> None:
     with Machine(tmp_path / "made.fxt") as machine:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import shutil
 import types
 from pathlib import Path
 from typing import Any
@@ -74,6 +76,26 @@ def test_info_names_the_slowest_and_the_command_that_shows_more(tmp_path: Path) 
     odd.write_bytes(boot.read_bytes())
     assert f"fxf account --sort self {shlex.quote(str(odd))}" in run_cli("info", odd).text
     assert "fxf account --sort self FILE" in run_cli("info", "-", stdin=boot.read_bytes()).text
+
+
+@cases(
+    "arguments",
+    [
+        ("spellcheck.xray", "-m", "spellcheck.csv"),
+        ("-f", "xray", "-o", "instr_map=spellcheck.csv", "spellcheck.xray"),
+        ("--", "-odd.xray"),
+    ],
+)
+def test_the_command_that_info_names_opens_the_capture_as_info_did(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("spellcheck.xray", "spellcheck.csv"):
+        shutil.copy(ROOT / "examples" / "xray" / name, tmp_path)
+    shutil.copy(tmp_path / "spellcheck.xray", tmp_path / "-odd.xray")
+    monkeypatch.chdir(tmp_path)
+    text = run_cli("info", *arguments).text
+    for command in re.findall(r"(?:all|why): fxf (.*)", text):
+        assert run_cli(*shlex.split(command)).exit_code == ExitCode.OK
 
 
 def test_info_is_the_default_command(host: Host, sample: Path) -> None:

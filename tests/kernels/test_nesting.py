@@ -38,7 +38,7 @@ def nested(events: list[Event], parts: int = 2) -> tuple[list[Any], list[Any], A
     inner: list[Any] = []
     for part in np.array_split(np.arange(len(events)), parts):
         what, names, threads = (column[part] for column in columns)
-        assert nesting.nest(what, threads, names, part[:, None]) == -1
+        nesting.nest(what, threads, names, part[:, None])
         results = nesting.depths, nesting.parents, nesting.closes, nesting.values[:, 0]
         found += zip(*(each.tolist() for each in results), strict=True)
         for event, row, name, time in nesting.unwound.tolist():
@@ -125,7 +125,7 @@ def test_columns_and_threads_are_checked() -> None:
     with pytest.raises(ValueError, match="values"):
         Nesting(9).nest(empty, thread, name, one[:, None])
     with pytest.raises(ValueError, match="times"):
-        Nesting(9, ordered=True).nest(empty, thread, name)
+        Nesting(9).nest(empty, thread, name, ends=one)
     with pytest.raises(ValueError, match="ends"):
         Nesting(9).nest(empty + np.uint8(SPAN), thread, name, times=one)
     with pytest.raises(IndexError):
@@ -214,7 +214,7 @@ TIMED = st.lists(
 
 
 def expected_of_timed(events: list[tuple[int, int, int, int, int]]) -> list[Any]:
-    """Return parent, depth, what is closed and whether it ends after its parent, by event."""
+    """Return parent, depth and what is closed, by event."""
     open_slices: list[list[tuple[int, int, int]]] = [[], []]  # row, name, end
     found, rows, now = [], 0, 0
     for what, name, thread, step, length in events:
@@ -224,7 +224,7 @@ def expected_of_timed(events: list[tuple[int, int, int, int, int]]) -> list[Any]
         # One that ends when another begins does not enclose it; a point then is still in it.
         while what != END and mine and mine[-1][2] < now + (what != OTHER):
             mine.pop()
-        closed, crosses = -1, False
+        closed = -1
         if what == END:
             fitting = [
                 place
@@ -234,9 +234,7 @@ def expected_of_timed(events: list[tuple[int, int, int, int, int]]) -> list[Any]
             if fitting:
                 closed = mine[fitting[-1]][0]
                 del mine[fitting[-1] :]
-        elif what == SPAN:
-            crosses = bool(mine) and end > mine[-1][2]
-        found.append((mine[-1][0] if mine else -1, len(mine), closed, crosses))
+        found.append((mine[-1][0] if mine else -1, len(mine), closed))
         if what in {BEGIN, SPAN}:
             if end >= now:
                 mine.append((rows, name, end))
@@ -261,37 +259,15 @@ def test_slices_with_an_end_close_by_themselves(
         nesting.nest(
             what[part], threads[part], names[part], None, times[part], (times + lengths)[part], part
         )
-        found += zip(
-            nesting.parents.tolist(), nesting.depths.tolist(), nesting.closes.tolist(),
-            nesting.crosses.tolist(), strict=True,
-        )  # fmt: skip
+        results = nesting.parents, nesting.depths, nesting.closes
+        found += zip(*(each.tolist() for each in results), strict=True)
     row_of = {
         number: row
         for row, number in enumerate(np.flatnonzero((what == BEGIN) | (what == SPAN)).tolist())
     }
     row_of[-1] = -1
-    rows = [
-        (row_of[parent], depth, row_of[closes], cross) for parent, depth, closes, cross in found
-    ]
+    rows = [(row_of[parent], depth, row_of[closes]) for parent, depth, closes in found]
     assert rows == expected_of_timed(events)
-
-
-def test_it_stops_where_the_times_of_a_thread_step_back() -> None:
-    def stopped_at(*events: tuple[int, int, int, int]) -> int:
-        """Return the first of events that does: what they are, their thread, time and end."""
-        nesting = Nesting(2, ordered=True)
-        for number, (what, thread, time, end) in enumerate(events):
-            columns = (np.array([value]) for value in (time, end))
-            kind, threads = np.array([what], np.uint8), np.array([thread], np.int32)
-            if nesting.nest(kind, threads, np.zeros(1, np.uint32), None, *columns) >= 0:
-                return number
-        return -1
-
-    assert stopped_at((BEGIN, 0, 5, 0), (BEGIN, 1, 4, 0), (END, 0, 5, 0), (END, 1, 3, 0)) == 3
-    assert stopped_at((SPAN, 0, 5, 9), (SPAN, 0, 5, 9), (SPAN, 0, 5, 7)) == -1
-    # Of two that begin together, the longer one encloses the other: it has to come first.
-    assert stopped_at((SPAN, 0, 5, 7), (SPAN, 0, 5, 9)) == 1
-    assert stopped_at((SPAN, 0, 5, 7), (SPAN, 0, 6, 9)) == -1
 
 
 def test_ends_that_close_nothing_do_not_go_down_many_slices() -> None:

@@ -105,7 +105,8 @@ class Line:
     """A log line of the call's thread."""
 
     ns: int
-    severity: str
+    severity: str | None
+    """Its name; None of a line without one, as in logs of a trace."""
     message: str
 
 
@@ -542,7 +543,7 @@ class _Meanwhile:
         messages = logs.texts("message")
         severities = logs.texts("severity_name")
         first_rows = rows[:MOST_LINES].tolist()
-        lines = [Line(int(ts[row]), severities[row], messages[row]) for row in first_rows]
+        lines = [Line(int(ts[row]), severities[row], messages[row] or "") for row in first_rows]
         return tuple(lines), int(rows.size)
 
 

@@ -164,7 +164,7 @@ def _print(
     for fact, value in summary.facts.items():
         labelled_lines.extend(_fact(fact, value, entry_limit))
     if slow:
-        labelled_lines.extend(_slow_lines(capture, slow))
+        labelled_lines.extend(_slow_lines(session, capture, slow))
     # Findings are printed last, but aligned with the other lines.
     label_width = max(len("findings"), *(len(label) for label, _ in labelled_lines)) + 2
     for label, text in labelled_lines:
@@ -174,7 +174,7 @@ def _print(
     _findings(screen, capture, label_width)
 
 
-def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
+def _slow_lines(session: Session, capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
     """Return a line for each of the slowest names, and one with the command that shows all."""
     name_texts = []
     for slice_name in slow.names:
@@ -192,8 +192,8 @@ def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
         name_texts.append(text)
     hidden_count = slow.count - len(slow.names)
     capture_path = capture.source.path
-    shown_file = "FILE" if capture_path is None else shlex.quote(str(capture_path))
-    last_text = f"all: fxf account --sort self {shown_file}"
+    shown_file = "FILE" if capture_path is None else str(capture_path)
+    last_text = f"all: fxf account --sort self {_arguments(session, shown_file)}"
     if hidden_count > 0:
         last_text = f"… and {amount(hidden_count)} more; {last_text}"
     name_texts.append(last_text)
@@ -203,11 +203,20 @@ def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
     )
     slowest_name = next(call_names, None)
     if slowest_name is not None:
-        arguments = f"{shown_file} {shlex.quote(slowest_name)}"
-        if slowest_name.startswith("-"):
-            arguments = f"-- {arguments}"
-        name_texts.append(f"why: fxf why {arguments}")
+        name_texts.append(f"why: fxf why {_arguments(session, shown_file, slowest_name)}")
     return _with_label("slowest", name_texts)
+
+
+def _arguments(session: Session, *words: str) -> str:
+    """Return arguments of a command, with the options by which captures are opened here."""
+    options: list[str] = []
+    if session.settings.format is not None:
+        options += ["-f", session.settings.format]
+    for key, value in session.settings.options.items():
+        options += ["-o", f"{key}={value}"]
+    if any(word.startswith("-") for word in words):
+        options.append("--")
+    return shlex.join([*options, *words])
 
 
 def _with_label(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:

@@ -284,7 +284,10 @@ def _flow(flow: Flow) -> str:
 
 
 def _log_line(line: Line) -> str:
-    return f"{brief(line.ns)} {printable(line.severity)}: {printable(line.message)}"
+    head = brief(line.ns)
+    if line.severity is not None:
+        head += f" {printable(line.severity)}"
+    return f"{head}: {printable(line.message)}"
 
 
 def _reason(part: Part) -> str:

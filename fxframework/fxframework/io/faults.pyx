@@ -90,8 +90,8 @@ cdef extern from *:
 def watch(start, nbytes):
     """Watch ``nbytes`` bytes of mapped memory from address ``start``.
 
-    Return the number for ``was_hit`` and ``forget``; -1 if they cannot be watched: in plain
-    Python, on Windows, and beyond 1,024 files.
+    Return the number for ``was_hit`` and ``forget``; -1 if they cannot be watched: on Windows, and
+    beyond 1,024 files.
     """
     return fxf_watch(start, nbytes)
 

@@ -68,9 +68,9 @@ class Alignment:
     def __init__(
         self,
         frames: Frames,
-        opaque: I64 | None = None,
-        weak: I64 | None = None,
-        timed: I64 | None = None,
-        soon: int = 0,
+        opaque: I64 = ...,
+        weak: I64 = ...,
+        timed: I64 = ...,
+        soon: int = ...,
     ) -> None: ...
     def stretches(self, until: int) -> list[tuple[int, int]]: ...

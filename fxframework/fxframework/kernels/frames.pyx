@@ -947,11 +947,12 @@ cdef class Frames:
 
 
 cdef enum:
-    # Of ``Alignment``: bytes of a record that costs little if its header is wrong; words that are
-    # looked at on one alignment before the others; records before which one belongs to a stretch.
-    SHORT = 512
-    STRIDE = 64
-    LONGEST = 1 << 15
+    # Of ``Alignment``.
+    SHORT = 512         # bytes of a record that costs little if its header is wrong
+    STRIDE = 64         # words that are looked at on one alignment before the others
+    LONGEST = 1 << 15   # bytes before damage within which the record begins that may have it
+
+NOTHING = np.zeros((0, 3), np.int64)
 
 
 cdef class Alignment:
@@ -975,18 +976,14 @@ cdef class Alignment:
     cdef int64_t before, earlier    # records before ``pos``; -1 where there are none
     cdef int64_t end                # of the last run that is over before ``pos``
 
-    def __init__(self, Frames frames, opaque=None, weak=None, timed=None, soon=0):
+    def __init__(self, Frames frames, opaque=NOTHING, weak=NOTHING, timed=NOTHING, soon=0):
         if not frames.has_items:
             raise ValueError("an alignment needs items that fill records")
         self.frames = frames
         frames.searching = True
         self.total = frames.total
         self.before = self.earlier = -1
-        nothing = np.zeros((0, 3), np.int64)
-        self.opaque = nothing if opaque is None else opaque
-        self.weak = nothing if weak is None else weak
-        self.timed = nothing if timed is None else timed
-        self.soon = soon
+        self.opaque, self.weak, self.timed, self.soon = opaque, weak, timed, soon
 
     def stretches(self, int64_t until):
         """Walk on up to byte ``until``; return where stretches begin and end, a list of pairs."""

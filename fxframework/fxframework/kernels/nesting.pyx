@@ -30,11 +30,6 @@ cdef enum:
     TOP, DEPTH, UNENDED, UNNAMED, SHALLOW, THREAD_NUMBERS
 
 cdef enum:
-    # Columns of ``Nesting.last``: the time of a thread's last event, and the end of the last slice
-    # that began then.
-    LAST_TIME, LAST_END
-
-cdef enum:
     # Slices this deep are counted by name, so that it is known without going down the stack whether
     # one of a name is open.
     DEEP = 64
@@ -68,16 +63,15 @@ cdef class Nesting:
 
     After ``nest`` there are, of each event, int64 of shape (events,): ``parents`` (the row of the
     slice around it; -1: none), ``depths`` (how many are around it) and ``closes`` (the row of the
-    slice that an end closes, else -1); int64 ``values`` of shape (events, values), those that the
-    slice which an end closes had when it began, else 0; and ``crosses``, whether a SPAN ends after
-    the slice around it. ``unwound``, int64 of shape (slices, 3 + values), has the slices that an
-    end closes beside its own, the innermost first: the event, and row, name and values of the slice.
+    slice that an end closes, else -1); and int64 ``values`` of shape (events, values), those that
+    the slice which an end closes had when it began, else 0. ``unwound``, int64 of shape (slices,
+    3 + values), has the slices that an end closes beside its own, the innermost first: the event,
+    and row, name and values of the slice.
 
     A slice's row is its number among all slices, or what ``nest`` is given.
 
     If ``any_name``, an end of the name ANY_NAME closes the innermost slice of whatever name, and a
-    slice of that name is closed by any end. If ``ordered``, the times of a thread must not step
-    back, and of SPANs that begin together the longest must come first.
+    slice of that name is closed by any end.
     """
 
     # Bounds of nodes and threads are not checked where slices are opened and closed: nodes are
@@ -93,15 +87,13 @@ cdef class Nesting:
     cdef int64_t[:, ::1] node_values
     cdef int64_t[:, ::1] inner
     cdef int32_t[:, ::1] thread
-    cdef int64_t[:, ::1] last   # if ``ordered``
     cdef PairMap deep       # how many deep open slices need an end, by thread and name
     cdef int64_t free, used, inner_count, width
-    cdef bint any_name, ordered
+    cdef bint any_name
     cdef readonly int64_t threads, rows
-    cdef readonly object parents, depths, closes, values, crosses
+    cdef readonly object parents, depths, closes, values
 
-    def __init__(self, int64_t threads, *, int64_t values=0, bint any_name=False,
-                 bint ordered=False):
+    def __init__(self, int64_t threads, *, int64_t values=0, bint any_name=False):
         # Most threads have a slice that is open: these need not be moved again and again.
         cdef int64_t room = max(64, threads)
         self.width = values
@@ -111,12 +103,10 @@ cdef class Nesting:
         self.node_values = np.empty((room, values), np.int64)
         self.inner = np.empty((64, FIRST_VALUE + values), np.int64)
         self.thread = np.empty((0, THREAD_NUMBERS), np.int32)
-        self.last = np.empty((0, 2), np.int64)
         self.deep = PairMap()
         self.free = -1
         self.used = self.inner_count = self.rows = self.threads = 0
         self.any_name = any_name
-        self.ordered = ordered
         self.make_threads(threads)
 
     @property
@@ -133,10 +123,6 @@ cdef class Nesting:
             thread[:, (TOP, SHALLOW)] = -1
             thread[:known] = self.thread
             self.thread = thread
-            if self.ordered:
-                last = np.full((size, 2), (EARLIEST, LATEST))
-                last[:known] = self.last
-                self.last = last
         self.threads = max(self.threads, threads)
 
     def open_values(self):
@@ -155,20 +141,17 @@ cdef class Nesting:
     @cython.boundscheck(False)  # of events, as all columns have one length, which is checked
     def nest(self, const uint8_t[::1] what, const int32_t[::1] threads,
              const uint32_t[::1] names, values=None, times=None, ends=None, rows=None):
-        """Nest a batch of events, those of each thread in their order; return where it stopped.
+        """Nest a batch of events, those of each thread in their order.
 
         ``what`` is BEGIN, END, SPAN (a slice whose end is known) or OTHER. ``values``, int64 of
         shape (events, values), are kept until a slice is closed. ``times`` and ``ends`` (of SPANs)
-        are needed where there are SPANs or slices are ``ordered``; ``rows`` are those of slices.
+        are needed where there are SPANs; ``rows`` are those of slices.
         All others have the shape (events,), and are int64 but for the first three.
-
-        The result is the first event that steps back in time if ``ordered``: then the events from
-        it on were not nested, and are not to be. It is -1 if there is none.
 
         A SPAN closes before the first slice that begins when it ends or later, and before the first
         other event that is later. One that ends before it begins encloses nothing.
         """
-        cdef int64_t count = what.shape[0], event, stop = -1
+        cdef int64_t count = what.shape[0], event
         empty = np.empty(0, np.int64)
         if values is None:
             values = np.empty((count, self.width), np.int64)
@@ -181,7 +164,7 @@ cdef class Nesting:
             raise ValueError("columns of events of different lengths")
         if value.shape[1] != self.width:
             raise ValueError(f"{value.shape[1]} values of each slice, not {self.width}")
-        if self.ordered and times is None or ends is not None and times is None:
+        if ends is not None and times is None:
             raise ValueError("no times")
         if count and not 0 <= np.min(threads) <= np.max(threads) < self.threads:
             raise IndexError(f"threads up to {np.max(threads)} of {self.threads}")
@@ -191,10 +174,8 @@ cdef class Nesting:
             self.node_until = np.full(self.node_below.shape[0], LATEST, np.int64)
         self.parents, self.depths, self.closes = np.empty((3, count), np.int64)
         self.values = np.zeros((count, self.width), np.int64)
-        self.crosses = np.zeros(count, np.bool_)
         cdef int64_t[::1] parent = self.parents, depth = self.depths, closed = self.closes
         cdef int64_t[:, ::1] closed_value = self.values
-        cdef uint8_t[::1] cross = self.crosses.view(np.uint8)
         cdef bint has_ends = self.node_until.shape[0] > 0, has_rows = row.shape[0] > 0
         cdef int64_t thread, node, end, slice_row, number
         self.inner_count = 0
@@ -202,9 +183,6 @@ cdef class Nesting:
             for event in range(count):
                 thread = threads[event]
                 end = until[event] if what[event] == SPANS else LATEST
-                if self.ordered and self.steps_back(thread, what[event], time[event], end):
-                    stop = event
-                    break
                 if has_ends and what[event] != ENDS:
                     self.close_past(thread, time[event], what[event] == OTHERS)
                 closed[event] = -1
@@ -214,8 +192,6 @@ cdef class Nesting:
                         closed[event] = self.row_of(node)
                         for number in range(self.width):
                             closed_value[event, number] = self.node_values[node, number]
-                elif what[event] == SPANS and self.thread[thread, TOP] >= 0:
-                    cross[event] = end > self.node_until[self.thread[thread, TOP]]
                 parent[event] = self.row_above(thread)
                 depth[event] = self.thread[thread, DEPTH]
                 if what[event] == BEGINS or what[event] == SPANS:
@@ -224,31 +200,19 @@ cdef class Nesting:
                     if what[event] == BEGINS or end >= time[event]:
                         node = self.push(thread, names[event], end)
                         if self.node_row.shape[0] == 0 and node != slice_row:
-                            self.make_rows()
+                            with gil:  # up to here, rows are the numbers of nodes
+                                self.node_row = np.arange(self.node_below.shape[0])
                         if self.node_row.shape[0]:
                             self.node_row[node] = slice_row
                         for number in range(self.width):
                             self.node_values[node, number] = value[event, number]
-        return stop
 
     def release(self):
         """Forget what the last batch made, which has as many numbers as it has events."""
-        self.parents = self.depths = self.closes = self.values = self.crosses = None
+        self.parents = self.depths = self.closes = self.values = None
         self.inner_count = 0
         if self.inner.shape[0] > FEW:
             self.inner = np.empty((64, FIRST_VALUE + self.width), np.int64)
-
-    @cython.boundscheck(False)
-    cdef bint steps_back(self, int64_t thread, int64_t what, int64_t now, int64_t end) noexcept nogil:
-        """Return whether an event cannot be nested behind the others of its thread."""
-        if now > self.last[thread, LAST_TIME]:
-            self.last[thread, LAST_TIME] = now
-            self.last[thread, LAST_END] = LATEST
-        elif now < self.last[thread, LAST_TIME] or what == SPANS and end > self.last[thread, LAST_END]:
-            return True
-        if what == BEGINS or what == SPANS:
-            self.last[thread, LAST_END] = end
-        return False
 
     @cython.boundscheck(False)
     cdef int64_t row_above(self, int64_t thread) noexcept nogil:
@@ -322,16 +286,6 @@ cdef class Nesting:
         self.node_values = with_room(self.node_values, self.used)
         return 0
 
-    cdef int make_rows(self) except -1 with gil:
-        """Have a column of rows: they are the numbers of nodes up to here."""
-        self.node_row = np.arange(self.node_below.shape[0])
-        return 0
-
-    cdef int make_inner_room(self, int64_t least) except -1 with gil:
-        """Make room for slices that end with others: millions may do so at once."""
-        self.inner = with_room(self.inner, least)
-        return 0
-
     @cython.boundscheck(False)
     cdef int64_t pop(self, int64_t thread) except -1 nogil:
         """Close the innermost slice of a thread; return its node, which stays until ``push``."""
@@ -377,7 +331,8 @@ cdef class Nesting:
             inside += 1
             node = self.node_below[node]
         if self.inner_count + inside > self.inner.shape[0]:
-            self.make_inner_room(self.inner_count + inside)
+            with gil:  # millions may end with another one
+                self.inner = with_room(self.inner, self.inner_count + inside)
         while self.thread[thread, TOP] != wanted:
             node = self.pop(thread)
             if self.has_end(node):  # it has that end, which the caller knows

@@ -36,12 +36,12 @@ cdef inline uint64_t every_bit(const uint8_t* octets, int64_t length, int64_t be
 
 
 cdef enum:
-    # What ``asked`` is asked of each stretch.
+    # Questions of ``answers_to``.
     TRIMMED, FIRST, HAS_BITS, IS_WRONG
 
 
-cdef object asked(int question, const uint8_t[::1] data, const int64_t[::1] starts,
-                  const int64_t[::1] lengths, int byte):
+cdef object answers_to(int question, const uint8_t[::1] data, const int64_t[::1] starts,
+                       const int64_t[::1] lengths, int byte):
     """Return the answers to a question, int64 of shape (stretches,)."""
     out = np.empty(starts.shape[0], np.int64)
     cdef int64_t[::1] answers = out
@@ -73,22 +73,22 @@ cdef object asked(int question, const uint8_t[::1] data, const int64_t[::1] star
 
 def trimmed(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths, int byte):
     """Return the lengths of stretches without the bytes at their ends that are ``byte``."""
-    return asked(TRIMMED, data, starts, lengths, byte)
+    return answers_to(TRIMMED, data, starts, lengths, byte)
 
 
 def found(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths, int byte):
     """Return the place of the first ``byte`` in each stretch; -1 if it has none."""
-    return asked(FIRST, data, starts, lengths, byte)
+    return answers_to(FIRST, data, starts, lengths, byte)
 
 
 def with_bits(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths):
     """Return, as bool, which stretches have a byte that is not zero."""
-    return asked(HAS_BITS, data, starts, lengths, 0).astype(bool)
+    return answers_to(HAS_BITS, data, starts, lengths, 0).astype(bool)
 
 
 def not_utf8(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths):
     """Return, as bool, which stretches are not UTF-8."""
-    return asked(IS_WRONG, data, starts, lengths, 0).astype(bool)
+    return answers_to(IS_WRONG, data, starts, lengths, 0).astype(bool)
 
 
 def copied(const uint8_t[::1] source, const int64_t[::1] starts, const int64_t[::1] offsets,

@@ -282,13 +282,7 @@ class _Names:
 _REFS = re.compile(rb',"refs":\{(?:"\w+":[\d,\[\]]+)*\}(?=[,}])')
 _PLACE = re.compile(rb',"offset":\d+,"nbytes":\d+(?=[,}])')
 _HEAD = b'{"record":"'
-_STRING = rb'"(?:[^"\\]|\\.)*"'
-_KIND = re.compile(rb'\{"record":"([^"\\]*)"[,}]')
-_RAW = re.compile(rb',"raw":"[^"\\]*"(?=\}$)')
-_NUMBERS = re.compile(
-    rb'\{"record":%b(?:,"code":%b|,%b:(?:-?\d+|true|false))*' % (_STRING, _STRING, _STRING)
-)
-_UNUSUAL = (b'"refs":', b'"nbytes":', b'": ')
+_UNUSUAL = (b'"refs":', b'"nbytes":', b'"raw":', b'": ', b'{"record":"\\')
 """What a line without places has if it has to be parsed."""
 
 
@@ -296,36 +290,19 @@ def _digested(chunk: bytes, names: _Names) -> tuple[U64, I32]:
     """Return the digest and the kind of each line of a chunk."""
     chunk = _PLACE.sub(b"", _REFS.sub(b"", chunk))
     lines = [line for line in chunk.split(b"\n") if line]
-    # Lines that have no raw bytes and begin with their kind are hashed as they are.
-    heads = chunk.startswith(_HEAD) + chunk.count(b"\n" + _HEAD)
-    if heads < len(lines) or any(mark in chunk for mark in (*_UNUSUAL, b'"raw":', b'"record":"\\')):
-        contents_and_kinds = [_contents_and_kind(line) for line in lines]
-        lines = [contents for contents, _ in contents_and_kinds]
-        kinds = [names.number(kind) for _, kind in contents_and_kinds]
-    else:
-        records = [line[len(_HEAD) : line.find(b'"', len(_HEAD))] for line in lines]
-        number_of_record = {
-            record: names.number(record.decode()) for record in dict.fromkeys(records)
-        }
-        kinds = [number_of_record[record] for record in records]
+    may_be_unusual = any(mark in chunk for mark in _UNUSUAL)
+    kinds = np.empty(len(lines), np.int32)
+    for number, line in enumerate(lines):
+        is_unusual = may_be_unusual and any(mark in line for mark in _UNUSUAL)
+        if is_unusual or not line.startswith(_HEAD):
+            contents = _contents(line)
+            lines[number] = _dumped(contents)
+            kinds[number] = names.number(str(contents["record"]))
+        else:  # hashed as it is
+            kind = line[len(_HEAD) : line.find(b'"', len(_HEAD))]
+            kinds[number] = names.number(kind.decode())
     digests = np.fromiter(map(hash, lines), np.int64, len(lines))
-    return digests.view(np.uint64), np.array(kinds, np.int32)
-
-
-def _contents_and_kind(line: bytes) -> tuple[bytes, str]:
-    """Return the contents of a record as JSON, and its kind, of a line without places."""
-    kind = _KIND.match(line)
-    if kind is not None and not any(mark in line for mark in _UNUSUAL):
-        raws = line.count(b'"raw":')
-        raw = _RAW.search(line)
-        if not raws:
-            return line, kind[1].decode()
-        if raws == 1 and raw is not None and line.count(b'"code":') == line.count(b'"code":"'):
-            # The raw bytes count where there is nothing else but numbers.
-            alone = _NUMBERS.fullmatch(line, 0, raw.start()) is not None
-            return line if alone else line[: raw.start()] + b"}", kind[1].decode()
-    contents = _contents(line)
-    return _dumped(contents), str(contents["record"])
+    return digests.view(np.uint64), kinds
 
 
 def _loaded(line: bytes) -> dict[str, Any]:

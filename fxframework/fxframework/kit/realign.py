@@ -37,6 +37,7 @@ def realigned(
     their places in the file, all in order.
     """
     stretches = _stretches(capture, alignment)
+    del alignment  # which holds the file
     if not stretches:
         yield from salvage(capture)
         return

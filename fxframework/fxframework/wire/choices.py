@@ -16,15 +16,13 @@ from fxframework.wire.spans import Octets
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
     from fxframework.wire.many import Many
 else:
     from fxframework.kit.lazy import numpy as np
 
 __all__ = ["Again", "Check", "Choice", "Flag"]
-
-SMALL = 256
-"""Of numbers below it, only those that occur are looked for."""
 
 
 class Choice(Field):
@@ -96,28 +94,21 @@ class Choice(Field):
     def read_many(self, many: Many) -> None:
         """Read the values of many records, those of one kind after those of another."""
         tags = many.known[self.tag]
-        numbers = [int(number) for number in self.kinds]
-        has_others = True
-        if tags.size and tags.min() >= 0 and tags.max() < SMALL:
-            # One pass says which of perhaps many kinds occur, instead of a pass for each.
-            counts = np.bincount(tags, minlength=SMALL)
-            numbers = [number for number in numbers if 0 <= number < SMALL and counts[number]]
-            has_others = int(counts[numbers].sum()) < tags.size
-        rows_of_kinds = [
-            (self.kinds[number], np.flatnonzero(tags == wrapped(number))) for number in numbers
-        ]
-        if has_others:
-            is_other = np.ones(tags.size, bool)
-            for _, rows in rows_of_kinds:
-                is_other[rows] = False
-            rows_of_kinds.append((self.other, np.flatnonzero(is_other)))
+        rows_of_kinds: list[tuple[Field | None, NDArray[np.int64]]] = []
+        is_other = np.ones(tags.size, bool)
+        for number, field in self.kinds.items():
+            is_of_kind = tags == wrapped(int(number))
+            is_other &= ~is_of_kind
+            rows_of_kinds.append((field, np.flatnonzero(is_of_kind)))
+        rows_of_kinds.append((self.other, np.flatnonzero(is_other)))
+        rows_of_kinds = [(field, rows) for field, rows in rows_of_kinds if rows.size]
         if len(rows_of_kinds) == 1:
             self._read_one_kind(many, rows_of_kinds[0][0])
             return
         # All kinds are read from where the choice begins; only then the records go on.
         ends = many.at().copy()
         for field, rows in rows_of_kinds:
-            if field is None or not rows.size or field in many.reading.without:
+            if field is None or field in many.reading.without:
                 continue
             if field.uses_place:
                 many.known[AT] = many.at() - many.start

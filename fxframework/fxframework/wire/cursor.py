@@ -263,14 +263,6 @@ class Draft(dict[Any, int]):
         self._octets: dict[Any, bytes] = {}
 
     def __missing__(self, field: Any) -> int:
-        # Most numbers are those of the record, so this way is short; ``written`` refuses others.
-        plain_number = self.layout.plain_numbers.get(field)
-        if plain_number is not None:
-            name, least, most = plain_number
-            number: int = getattr(self.record, name)
-            if type(number) is int and least <= number <= most:
-                self[field] = number
-                return number
         is_there = field.when is None or self.has(field)
         number = field.written(self) if is_there else 0
         self[field] = number

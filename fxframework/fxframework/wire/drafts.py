@@ -7,12 +7,11 @@ when it is asked for.
 from __future__ import annotations
 
 import functools
-import itertools
 from typing import TYPE_CHECKING, Any
 
 from fxframework.wire.beside import Spare
 from fxframework.wire.cursor import SIZE, Draft, RefusalError
-from fxframework.wire.expressions import Checksum, Expression
+from fxframework.wire.expressions import Expression
 from fxframework.wire.fields import Bits, Field, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.shape import Shape
@@ -29,30 +28,16 @@ class Drafted(Shape):
     """What a layout knows of objects that are written."""
 
     @functools.cached_property
-    def words_written(self) -> dict[tuple[Field, bool], tuple[int, list[tuple[Bits, int, int]]]]:
-        """How words are put together, by the bits that begin them and whether bits are mirrored.
+    def bits_of(self) -> dict[Field, list[Bits]]:
+        """The fields of each word, by the first of them.
 
-        The bits that are always the same, and the others: field, mask, and place in the word. The
-        size comes last: what makes a record too large is refused for itself.
+        The size comes last: what makes a record too large is refused for itself.
         """
-        words = {}
+        bits_of: dict[Field, list[Bits]] = {first_field: [] for first_field in self.words}
         bit_fields = [field for field in self.fields if isinstance(field, Bits)]
-        bit_fields.sort(key=lambda field: field.role == "size")
-        for first_field, mirrored in itertools.product(self.words, (False, True)):
-            nbytes, _ = self.words[first_field]
-            constant_bits = 0
-            rows: list[tuple[Bits, int, int]] = []
-            for field in bit_fields:
-                if self.word_of[field] is not first_field:
-                    continue
-                mask = (1 << field.nbits) - 1
-                shift = field.shift(nbytes, mirrored)
-                if field in self.constants:
-                    constant_bits |= (self.constants[field] & mask) << shift
-                else:
-                    rows.append((field, mask, shift))
-            words[first_field, mirrored] = constant_bits, rows
-        return words
+        for field in sorted(bit_fields, key=lambda field: field.role == "size"):
+            bits_of[self.word_of[field]].append(field)
+        return bits_of
 
     @functools.cached_property
     def extents(self) -> list[tuple[Field, int]]:
@@ -70,29 +55,6 @@ class Drafted(Shape):
             extents.append((field, nbytes))
         return extents
 
-    @functools.cached_property
-    def checksums_before(self) -> dict[Field, list[Checksum]]:
-        """The checksums of the bytes before fields."""
-        numbers = [field for field in self.fields if isinstance(field, Number)]
-        return {field: field.checksums for field in numbers if field.checksums}
-
-    @functools.cached_property
-    def plain_numbers(self) -> dict[Field, tuple[str, int, int]]:
-        """The numbers that an object has as they are: name, least and greatest."""
-        return {
-            field: (field.name, *field.range)
-            for field in self.public
-            if isinstance(field, Number)
-            and field.when is None
-            and field.refers is None
-            and (field.role == "kind" or not self.derives(field))
-        }
-
-    @functools.cached_property
-    def writes_places(self) -> bool:
-        """Whether numbers follow from their places."""
-        return any(isinstance(field, Number) and field.uses_place for field in self.fields)
-
     def packed(self, record: Any, state: State | None, big: bool) -> bytes:
         """Return the bytes of an object. Raises RefusalError for a value that does not fit.
 
@@ -105,8 +67,7 @@ class Drafted(Shape):
             if field.tail and padding < 0:
                 padding = self._padding(draft)
                 draft.at += padding
-            if self.writes_places:
-                draft.places[field] = draft.at
+            draft.places[field] = draft.at
             if nbytes < 0:
                 pieces[field] = b""
                 if field.when is None or draft.has(field):
@@ -129,8 +90,9 @@ class Drafted(Shape):
             if nbytes < 0:
                 data += pieces[field]
                 continue
-            for checksum in self.checksums_before.get(field, ()):
-                draft[checksum] = checksum.of(data)
+            if isinstance(field, Number):
+                for checksum in field.checksums:
+                    draft[checksum] = checksum.of(data)
             data += field.put(draft)
         data += bytes(padding)
         if self.word and big and not draft.mirrored:

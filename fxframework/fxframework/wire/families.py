@@ -271,16 +271,6 @@ class Family:
         if unassigned.any():
             yield self.other, np.flatnonzero(unassigned)
 
-    def sizes_of_many(self, many: Any) -> NDArray[np.int64]:
-        """Return the sizes that parts claim; one that is far too large is -1."""
-        assert self.size is not None  # noqa: S101 (asked only then)
-        claimed = self.places[self.size].get_many(many)
-        most = LARGEST_POWER if self.power else many.reading.data.size
-        fits = (claimed >= 0) & (claimed <= most)
-        if self.power:
-            return np.where(fits, self.unit << (claimed & LARGEST_POWER), -1)
-        return np.where(fits, claimed * self.unit + self.plus, -1)
-
     def needed_of_many(self, many: Any) -> NDArray[np.int64]:
         """Return the bytes that parts of a stated size go up to, which do not fit."""
         assert self.size is not None  # noqa: S101 (asked only then)

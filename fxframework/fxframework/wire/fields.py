@@ -74,8 +74,6 @@ __all__ = ["Bits", "Field", "Integer", "Limited", "Mark", "Number", "index_of"]
 
 Values = dict[str, Any]
 Refs = dict[str, int] | None
-BITS_IN_TABLE = 12
-"""Enumerations of numbers of so many bits are looked up in a table."""
 
 
 def refusal_of_range(name: str, value: Any, least: int, most: int) -> RefusalError:
@@ -295,36 +293,6 @@ class Limited(Field):
             many.note(rule, many.fails(holds), many.known[self], None, self)
 
 
-class Membership:
-    """Whether numbers of a field of some bits are among some, asked of columns."""
-
-    def __init__(self, numbers: Iterable[int], nbits: int) -> None:
-        self.numbers = np.array(sorted(map(wrapped, numbers)), np.int64)
-        self.is_missing: NDArray[np.bool_] | None = None
-        """Of each number that the field can have, or of the first ones, whether it is missing."""
-        self.is_whole = nbits <= BITS_IN_TABLE
-        """Whether it has all numbers of the field."""
-        if self.is_whole:
-            self.is_missing = np.ones(1 << nbits, bool)
-            # Negative numbers are the last ones, where an index of theirs finds them.
-            self.is_missing[self.numbers] = False
-        elif self.numbers.size and self.numbers[0] >= 0 and self.numbers[-1] < 1 << BITS_IN_TABLE:
-            # One element more than numbers: it is True, and stands for all that are larger.
-            self.is_missing = np.ones(int(self.numbers[-1]) + 2, bool)
-            self.is_missing[self.numbers] = False
-
-    def missing(self, column: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which numbers of a column are not among them."""
-        if self.is_missing is None:
-            return np.isin(column, self.numbers, invert=True)
-        if self.is_whole:
-            return self.is_missing[column]
-        # Without a sign, negative numbers are large, so the last element stands for them, too.
-        last_index = np.uint64(self.is_missing.size - 1)
-        indexes = np.minimum(column.view(np.uint64), last_index).view(np.int64)
-        return self.is_missing.take(indexes)
-
-
 class Number(Limited):
     """A number: of bits or of bytes."""
 
@@ -420,9 +388,13 @@ class Number(Limited):
         return len(self.names_of) < len(self.values)
 
     @functools.cached_property
-    def membership(self) -> Membership:
-        """The numbers of an enumeration, to be looked up in columns."""
-        return Membership(self.values, self.nbits)
+    def numbers_with_names(self) -> NDArray[np.int64]:
+        """The numbers of an enumeration, as columns have them."""
+        return np.array(list(map(wrapped, self.values)), np.int64)
+
+    def without_name(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which numbers of a column are none of an enumeration."""
+        return np.isin(numbers, self.numbers_with_names, invert=True)
 
     @functools.cached_property
     def checksums(self) -> list[Checksum]:
@@ -526,7 +498,7 @@ class Number(Limited):
             assert begin is not None  # noqa: S101 (set above)
             many.known[checksum] = many.checksums(checksum.of, begin)
         if self.closed:
-            many.lose(self.membership.missing(numbers))
+            many.lose(self.without_name(numbers))
         if self.equals is not None and self not in many.layout.measured:
             if begin is not None:
                 first_bits = many.layout.word_of.get(self)
@@ -534,7 +506,7 @@ class Number(Limited):
                 many.known[AT] = place - many.start
             self.check_many(many)
         if self.values and not self.closed:
-            many.note(UNDEFINED_VALUE, self.membership.missing(numbers), numbers, None, self)
+            many.note(UNDEFINED_VALUE, self.without_name(numbers), numbers, None, self)
         if self in many.layout.reserved_fields:
             rows_set = np.flatnonzero(numbers)
             if rows_set.size:
@@ -765,12 +737,11 @@ class Bits(Number):
 
     def put(self, draft: Draft) -> bytes:
         """Return the word that the bits begin, with the other bits in it."""
-        layout = draft.layout
-        word: int  # its constant bits
-        word, variable_bits = layout.words_written[self, draft.mirrored]
-        for field, mask, shift in variable_bits:
-            word |= (draft[field] & mask) << shift
-        nbytes: int = layout.words[self][0]
+        nbytes: int = draft.layout.words[self][0]
+        word = 0
+        for field in draft.layout.bits_of[self]:
+            number = draft[field] & (1 << field.nbits) - 1
+            word |= number << field.shift(nbytes, draft.mirrored)
         return word.to_bytes(nbytes, order_of(draft.big))
 
     def take_many(self, many: Many) -> NDArray[np.int64]:

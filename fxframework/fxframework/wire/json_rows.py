@@ -221,7 +221,7 @@ class ShownRows:
         if not isinstance(field, Number) or not field.values:
             return [number_cell]
         # Some rows have a number with a name, the others show the number itself.
-        has_name = ~field.membership.missing(numbers)
+        has_name = ~field.without_name(numbers)
         names = {wrapped(number): name for number, name in field.values.items()}
         return [
             *when(has_name, self.made, field, has_name, numbers, names.__getitem__),

@@ -28,9 +28,7 @@ else:
 __all__ = ["Listed", "Texts"]
 
 TURNS = 32
-"""Parts of a list that are read by their number, of many records together."""
-WORTHWHILE = 64
-"""Records whose next parts are read together, however many there were: objects take longer."""
+"""Texts of a list that are read by their number, of many records together."""
 
 
 def stretches_of() -> ModuleType:
@@ -143,21 +141,9 @@ class Listed(Field):
         """Read all items of many records."""
         if isinstance(self.item, Integer | Float):
             self._read_numbers(many, self.item)
-        elif self.count is None:
-            read_lists(many, self, None)
         else:
-            self._read_parts(many, many.full(self.count.column(many)))
-
-    def _read_parts(self, many: Many, counts: NDArray[np.int64]) -> None:
-        """Read the parts of many records, most of which may have none."""
-        rows_with_parts = np.flatnonzero(counts)
-        # To take some records out and to put them back is worth it if half of them are left out.
-        if 2 * rows_with_parts.size > many.start.size:
+            counts = None if self.count is None else many.full(self.count.column(many))
             read_lists(many, self, counts)
-        elif rows_with_parts.size:
-            having_parts = many.some(rows_with_parts)
-            read_lists(having_parts, self, counts[rows_with_parts])
-            many.put_back(having_parts, rows_with_parts)
 
     def _read_numbers(self, many: Many, item: Integer | Float) -> None:
         """Read the numbers of many records, of floats the bits."""
@@ -300,13 +286,13 @@ def flattened(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.
 def read_lists(many: Many, field: Listed, counts: NDArray[np.int64] | None) -> None:
     """Read the parts of lists of many records, which have ``counts``, or fill the record.
 
-    Where the size of parts is known, or a number in them tells it, all of them are found first and
-    then read together; others are read by their number within the list.
+    All parts are found first, by their sizes or by a number in them that tells it, and then read
+    together. Records with other parts are read as objects.
     """
     layout = field.item.layout
     family = layout.family
     if field.walk is None:
-        read_in_turns(many, field, counts)
+        many.hand_over(many.at() < many.limit if counts is None else counts != 0)
         return
     size, head, *size_field = field.walk
     walker = frames_of().Items(size, head, family.pad, many.big, *size_field)
@@ -339,38 +325,6 @@ def read_lists(many: Many, field: Listed, counts: NDArray[np.int64] | None) -> N
             check_padding(many, parts, records, part_ends, gap_ends)
 
 
-def read_in_turns(many: Many, field: Listed, counts: NDArray[np.int64] | None) -> None:
-    """Read the first parts of all lists, then the second ones, and so on.
-
-    A few records with longer lists than others are left to be read one by one.
-    """
-    if counts is not None:
-        many.lose(counts < 0)
-    places = many.at().copy()
-    pad = field.item.layout.family.pad
-    has_next = places < many.limit if counts is None else counts > 0
-    unfinished = np.flatnonzero(has_next)
-    turn = 0
-    while unfinished.size and (turn < TURNS or unfinished.size >= WORTHWHILE):
-        begins = places[unfinished]
-        limits = many.limit[unfinished]
-        index = np.full(unfinished.size, turn)
-        parts = many.items(field.item.layout, begins, limits, unfinished, index)
-        read_parts(parts, field)
-        part_ends = parts.at()
-        ends = np.minimum(part_ends + gaps_to(pad, many.start[unfinished] - part_ends), limits)
-        check_padding(many, parts, unfinished, part_ends, ends)
-        places[unfinished] = ends
-        turn += 1
-        # Parts have bytes: a record whose place did not move is lost.
-        rows = many.rows_at(unfinished)
-        is_sound = (ends > begins) & ~many.own.short[rows] & ~many.own.odd[rows]
-        has_next = ends < limits if counts is None else counts[unfinished] > turn
-        unfinished = unfinished[is_sound & has_next]
-    many.hand_over(np.isin(np.arange(places.size), unfinished))
-    many.go_to(places)
-
-
 def needed_at(many: Many, field: Listed, places: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the byte that the part at a place of each record goes up to, if it does not fit."""
     family = field.item.layout.family
@@ -396,26 +350,13 @@ def read_parts(parts: Many, field: Listed) -> None:
     """Read the fields of parts, each of its own class, up to its end."""
     if field.item.layout.recovers:
         parts.losing = parts.own.odd  # ``recover`` says what stands for it, of objects only
-    family = field.item.layout.family
     if field.in_rows:
         parts.own.lists.setdefault(field, []).append(parts)
-    # Where sizes are known, the loop that found them saw to it that heads are there.
-    if parts.is_sized:
-        read_kinds(parts, field)
-        return
-    is_short = family.head > parts.limit - parts.start
-    if not is_short.any():
-        read_kinds(parts, field)
-        return
-    parts.lose(is_short, parts.start + family.head)
-    rows_with_head = np.flatnonzero(~is_short)
-    with_head = parts.some(rows_with_head)
-    read_kinds(with_head, field)
-    parts.put_back(with_head, rows_with_head)
+    read_kinds(parts, field)
 
 
 def read_kinds(parts: Many, field: Listed) -> None:
-    """Read the fields of parts whose heads are there."""
+    """Read the fields of parts, those of each kind by themselves; their heads are there."""
     family = field.item.layout.family
     if not family.kinds:
         read_class(parts, field, field.item.layout)
@@ -434,32 +375,12 @@ def read_kinds(parts: Many, field: Listed) -> None:
 
 
 def read_class(parts: Many, field: Listed, layout: Any) -> None:
-    """Read the fields of parts of one class, whose size may only now be known."""
+    """Read the fields of parts of one class."""
     if parts.reading.for_lines:
         parts.own.parts.setdefault(field, []).append(parts)
-    family = layout.family
-    if parts.is_sized:
-        layout.read_many(parts)
-        parts.pad_to(parts.limit)
-        return
-    has_size_field = family.size is not None
-    if not (has_size_field or family.nbytes or layout.size):
-        layout.read_many(parts)
-        return
-    sizes: Any = family.nbytes or layout.size
-    if has_size_field:
-        sizes = family.sizes_of_many(parts)
-    room = parts.limit - parts.start
-    fits = parts.full((sizes >= family.head) & (sizes <= room)) != 0
-    if not fits.all():
-        needed = parts.start + sizes
-        if has_size_field:
-            needed = family.needed_of_many(parts)
-        parts.lose(~fits, needed)
-    parts.limit = np.where(fits, parts.start + sizes, parts.limit)
-    parts.known[SIZE] = parts.full(sizes)
     layout.read_many(parts)
-    parts.pad_to(parts.limit)
+    if parts.is_sized:
+        parts.pad_to(parts.limit)
 
 
 def check_padding(

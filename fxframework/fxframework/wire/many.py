@@ -122,13 +122,6 @@ class FileNumbers:
                 )
         return columns
 
-    def in_steps(
-        self, first: int, step: int, count: int, nbytes: int, *, big: bool, signed: bool = False
-    ) -> I64:
-        """Return integers that lie ``step`` bytes apart, all in the file: half the time."""
-        kind = kind_of(nbytes, big=big, signed=signed)
-        return np.ndarray((count,), kind, self.data, first, (step,)).astype(np.int64)
-
     def _of_odd_size(self, places: I64, nbytes: int, *, big: bool, signed: bool) -> I64:
         numbers = np.zeros(places.size, np.int64)
         bytes_read = 0
@@ -344,8 +337,6 @@ class Many:
         """The next field of each is at ``base + plus``."""
         self.assured = 0
         """Bytes that all of them are known to have from there on."""
-        self.step = 0
-        """Bytes from each record to the next, where all fields so far are as far apart, too."""
         self.losing = own.short
         """Where records are marked that a field does not fit into."""
         self.known = Known()
@@ -440,12 +431,10 @@ class Many:
         self.base = places
         self.plus = 0
         self.assured = 0
-        self.step = 0
 
     def take(self, nbytes: int) -> I64:
         """Return the places of the next bytes, and go behind them; those without are short."""
         places = self.at()
-        # The step from record to record stays known only here, while fields have fixed sizes.
         if nbytes <= self.assured:
             self.assured -= nbytes
             self.plus = nbytes
@@ -467,11 +456,6 @@ class Many:
     def load(self, places: I64, nbytes: int, *, signed: bool = False) -> I64:
         """Return the integers at places that ``take`` returned."""
         numbers = self.reading.numbers
-        if self.step and nbytes not in PIECES:
-            begin = int(places[0])
-            return numbers.in_steps(
-                begin, self.step, places.size, nbytes, big=self.big, signed=signed
-            )
         return numbers.integers(places, nbytes, big=self.big, signed=signed)
 
     def stretch(self, length: Any) -> tuple[I64, I64]:

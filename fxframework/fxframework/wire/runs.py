@@ -435,9 +435,6 @@ class Run:
         ends = places + sizes if framed else np.full(rows.size, self.reader.source.size)
         many = Many(self.reading, layout, own, places, ends, big=big)
         many.known[SIZE] = sizes if framed else 0
-        # Where the run has nothing but records of one size, fields lie as far apart as records.
-        if rows.size == self.rows and layout.fixed and (sizes == sizes[0]).all():
-            many.step = int(sizes[0])
         layout.read_many(many, plan.late)
         if framed:
             self.reader.end_fields(many)

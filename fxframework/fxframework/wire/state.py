@@ -207,10 +207,6 @@ class Registrations:
 
     def find(self, numbers: I64, ordinals: I64) -> NDArray[np.int32]:
         """Return the codes of texts as of some rows; -1 where nothing declared one."""
-        # Without a sign, negative numbers are large.
-        largest = int(numbers.view(np.uint64).max(initial=0))
-        if self.keys is None and largest < min(SMALL, self.codes.size):
-            return self.codes.take(numbers)
         dense = self._dense(numbers, enter=False)
         codes_before = self._codes_before(dense)
         if self.keys is None:

@@ -165,10 +165,3 @@ PROFILER_NAMES = names(ProfilerType)
 THREAD_STATES = {0: "new", 1: "running", 2: "suspended", 3: "blocked", 4: "dying", 5: "dead"}
 STATE_RUNNING = 1
 SCOPES = {0: "thread", 1: "process", 2: "global"}
-
-EVENT_HAS_WORD = frozenset(EventType) - {
-    EventType.INSTANT,
-    EventType.DURATION_BEGIN,
-    EventType.DURATION_END,
-}
-"""Events that end in a word of their own: counter id, end time, or correlation id."""

@@ -22,6 +22,10 @@ from fxframework.io.words import U64_MAX, Bits, WordLayout
 
 from . import header_words
 
+HAS_LAST_WORD = frozenset(wire.EventType) - {
+    wire.EventType.INSTANT, wire.EventType.DURATION_BEGIN, wire.EventType.DURATION_END,
+}  # fmt: skip
+"""Events that end in a word of their own: counter id, end time, or correlation id."""
 Atom = int | bytes
 """A word, or a stream that is padded to whole words."""
 Record = list[Atom]
@@ -246,7 +250,7 @@ def event(hand: Hand) -> Record:
     body += inline
     count, arguments = hand.arguments()
     body += arguments
-    if type in wire.EVENT_HAS_WORD:
+    if type in HAS_LAST_WORD:
         body.append(hand.draw(words))
     elif type == wire.EventType.INSTANT:
         body += hand.draw(st.lists(st.integers(0, 3), max_size=1))

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from fx_trace.read import match
 from fx_trace.read.capture import TraceCapture
+from fx_trace.read.steps_back import StepsBack
 from fxframework.io.spill import Spill
-from fxframework.kernels import behind
+from fxframework.kernels.nesting import BEGIN, END, NEVER_ENDS, OTHER, SPAN
 from fxframework.kit import runs
 from fxframework.kit.runs import SortedRuns
 from fxframework.wire import blocks
@@ -81,7 +82,7 @@ def test_runs_give_what_one_sort_gives(events: list[tuple[str, int, int, int]]) 
 
 
 @given(disorder, st.booleans(), st.sampled_from([10**9, 3 * 10**9, 1000]))
-def test_events_are_matched_alike_while_others_are_read(
+def test_events_are_matched_alike_in_small_blocks(
     events: list[tuple[str, int, int, int]], in_order: bool, rate: int
 ) -> None:
     if in_order:
@@ -92,8 +93,6 @@ def test_events_are_matched_alike_while_others_are_read(
     expected = found_in(capture)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK_BYTES", 64)
-        patch.setattr(behind, "WORTHWHILE", 0)
-        patch.setattr(behind, "has_cores", lambda: True)
         capture = over(data)
         capture.first_pass(whole=True)
         assert found_in(capture) == expected
@@ -189,3 +188,40 @@ def test_results_grow_with_the_parts_so_that_many_are_in_files(
     data = built(*(complete(100 - at, 101 + at, "around the last one") for at in range(50)))
     over(data).scan()
     assert max(steps) <= 4
+
+
+# --- Where times step back -----------------------------------------------------------------------
+
+STEPPING = st.lists(
+    st.tuples(st.sampled_from([BEGIN, END, OTHER, SPAN]), st.integers(0, 2), st.integers(0, 9),
+              st.integers(0, 5)),
+    max_size=30,
+)  # fmt: skip
+"""What events are, their thread, time, and when they end."""
+
+
+@given(STEPPING, st.integers(1, 4))
+def test_the_first_step_back_is_found(events: list[tuple[int, int, int, int]], parts: int) -> None:
+    events = [(what, thread, time + number // 3, time + end) for number, (what, thread, time, end)
+              in enumerate(events)]  # fmt: skip
+    expected = -1
+    last: dict[int, tuple[int, int]] = {}  # time of a thread, and end of the slice that began then
+    for number, (what, thread, time, end) in enumerate(events):
+        last_time, last_end = last.get(thread, (-1, NEVER_ENDS))
+        if time > last_time:
+            last_end = NEVER_ENDS
+        elif time < last_time or (what == SPAN and end > last_end):
+            expected = number
+            break
+        if what in {BEGIN, SPAN}:
+            last_end = end if what == SPAN else NEVER_ENDS
+        last[thread] = time, last_end
+    steps_back, found, done = StepsBack(), -1, 0
+    for part in np.array_split(np.array(events, np.int64).reshape(-1, 4), parts):
+        what, threads = part[:, 0].astype(np.uint8), part[:, 1].astype(np.int32)
+        place = steps_back.first(what, threads, part[:, 2].copy(), part[:, 3].copy(), 3)
+        if place >= 0:
+            found = done + place
+            break
+        done += len(part)
+    assert found == expected

@@ -117,8 +117,12 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         yield from salvaged(capture)
         return
     suffixes = behind_records(suffixed=bool(capture.request.options.get("suffix")))
-    frames = frames_of_records(capture.source.data, Structured, behind=suffixes, room=1)
-    yield from realigned(capture, Alignment(frames), rules.OFF_ALIGNMENT, salvaged)
+    yield from realigned(
+        capture,
+        Alignment(frames_of_records(capture.source.data, Structured, behind=suffixes, room=1)),
+        rules.OFF_ALIGNMENT,
+        salvaged,
+    )
 
 
 def extract(

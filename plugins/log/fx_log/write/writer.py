@@ -362,11 +362,7 @@ def _fitted(
         (shortened(octets("a key", name), MAX_NAME, b""), kind, value) for name, kind, value in keys
     ]
     args = [
-        (
-            name,
-            kind,
-            shortened(octets("a value", value), wire.MAX_STRING) if kind == _STRING else value,
-        )
+        (name, kind, shorter_text(value) if kind == _STRING else value)
         for name, kind, value in (*always, *shorter_keys, *tags)
     ]
     sizes = [_words(*arg) for arg in args]

@@ -320,7 +320,7 @@ class TraceBlocks(BlockReader):
             many.keep_raw(index)
             if many.layout.cls is r.Event:
                 # What follows the fields of an undefined type may be anything.
-                index = index[~EVENT_TYPE.membership.missing(many.known[EVENT_TYPE][index])]
+                index = index[~EVENT_TYPE.without_name(many.known[EVENT_TYPE][index])]
             moment = Moment(LEFT_OVER, many.reading.step, many.at())
             many.report(rules.WORDS_LEFT_OVER, index, left // WORD, many.start, moment)
         many.go_to(many.limit)

@@ -24,7 +24,6 @@ from fx_trace.read.tables import SCHEMAS, STREAMED
 from fx_trace.rules import RULES
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
-from fxframework.kernels.behind import Behind
 from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND, Clock
@@ -150,15 +149,11 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
         )
 
     def _add_all(self, passed: TracePass) -> bool:
-        """Add all chunks to a pass; return whether it can do with them in this order.
-
-        Events are matched while the next ones are read.
-        """
-        with Behind(self.source.size) as behind:
-            for chunk in self._chunks(passed.reader):
-                if passed.must_be_ordered:
-                    return False
-                behind.do(passed.add, chunk)
+        """Add all chunks to a pass; return whether it can do with them in this order."""
+        for chunk in self._chunks(passed.reader):
+            if passed.must_be_ordered:
+                return False
+            passed.add(chunk)
         return not passed.must_be_ordered
 
     _counted: CountingPass | None = None

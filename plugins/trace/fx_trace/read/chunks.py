@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from fx_trace.meaning import COLUMNS, Cells
 from fxframework.io.spill import Spill
 from fxframework.io.words import WORD
-from fxframework.wire.blocks import BLOCK_BYTES
 
 __all__ = ["Chunk", "Filled", "WholeRows", "filled_of"]
 
@@ -110,6 +109,7 @@ class WholeRows:
 
     def add(self, chunk: Chunk) -> None:
         """Add the rows of a chunk."""
+        self.position = chunk.end
         event_shift = np.array([self.counts["events"], 0])
         self.clocks.append(chunk.clocks + event_shift)
         self.outside.append(chunk.outside)
@@ -122,7 +122,6 @@ class WholeRows:
                 shift = rows_before.get({"event": "events", "arg": "args"}.get(name, ""), 0)
                 self.put(table, name, column + shift if shift else column, filled)
             self.counts[table] += count
-        self.position = chunk.end
 
     def put(self, table: str, name: str, column: NDArray[Any], filled: Cells) -> None:
         """Add a column of a chunk."""
@@ -155,8 +154,7 @@ class WholeRows:
 
     def room(self, rows: int) -> int:
         """Return for how many rows there should be room, if the rest of the file is like this."""
-        share = self.nbytes / max(self.position, BLOCK_BYTES)
-        expected_rows = 1.05 * rows * share
+        expected_rows = 1.05 * rows * self.nbytes / self.position
         most_rows = self.nbytes // WORD  # a row is of a word at least
         return max(rows, int(min(expected_rows, most_rows)))
 

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 class RecordReader:
     """Decodes one record at a time against the tables so far."""
 
-    def __init__(self, *, big_endian: bool, tables: Tables | None = None) -> None:
+    def __init__(self, *, big_endian: bool) -> None:
         self.big_endian = big_endian
-        self.tables = tables or Tables()
+        self.tables = Tables()
         self.tables.big = big_endian
 
     def read(
@@ -234,8 +234,8 @@ class RecordEncoder(Encoder):
     not edited comes out as it was, and an edit takes effect.
     """
 
-    def __init__(self, *, big_endian: bool = False, tables: Tables | None = None) -> None:
-        self._core = RecordReader(big_endian=big_endian, tables=tables)
+    def __init__(self, *, big_endian: bool = False) -> None:
+        self._core = RecordReader(big_endian=big_endian)
 
     def encode(self, record: TraceRecord | Mapping[str, Any]) -> bytes:
         """Return the record's bytes. Raises WriteRefusedError, nothing changed."""

@@ -19,7 +19,6 @@ from fx_trace.read.match import Events, Match, Spans, longest_first
 from fx_trace.read.rows import RowReader
 from fx_trace.read.threads import TaskCollector
 from fxframework.io.source import RELEASED
-from fxframework.kernels.behind import Behind
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.sorting import order_and_keys
 from fxframework.kit.runs import SortedRuns
@@ -183,15 +182,12 @@ class TracePass(FirstPass[Chunk]):
             times = columns["time"][order]
         longest_first(order, times, columns)
         pids = self.reader.threads.pids
-        with Behind(order.nbytes) as behind:
-            for first in range(0, order.size, BLOCK):
-                index = order[first : first + BLOCK]
-                # What all events need is gathered here, while earlier ones are matched.
-                names = ("kind", "thread", "finish", "row")
-                known = {name: gathered(columns[name], index) for name in names}
-                known["time"] = times[first : first + BLOCK]
-                events = Events(columns, index, known)
-                behind.do(self._match.take, events, self.spans, pids)
+        names = ("kind", "thread", "finish", "row")
+        for first in range(0, order.size, BLOCK):
+            index = order[first : first + BLOCK]
+            known = {name: gathered(columns[name], index) for name in names}
+            known["time"] = times[first : first + BLOCK]
+            self._match.take(Events(columns, index, known), self.spans, pids)
 
     def _widen(self, chunk: Chunk) -> None:
         """Take the times of a chunk into the range."""

@@ -17,6 +17,7 @@ from fx_trace import rules
 from fx_trace.kinds import EventType
 from fx_trace.meaning import IS_ROW_OF
 from fx_trace.read.blocks import Pairs
+from fx_trace.read.steps_back import StepsBack
 from fxframework.errors import Rule
 from fxframework.io import arena
 from fxframework.io.spill import Spill
@@ -145,7 +146,9 @@ class Spans:
             count = int(counts[IS_ROW_OF[table]].sum())
             stop = first[table] + count
             rows[name] = slice(first[table], stop)
-            setattr(self, name, self._columns[name].grow(room(stop)))
+            column = self._columns[name]
+            if column.array.size < stop:
+                setattr(self, name, column.grow(room(stop)))
         self.parent[rows["parent"]] = -1
         self.depth[rows["depth"]] = 0
         self.ends[rows["ends"]] = -1
@@ -256,7 +259,8 @@ class Match:
         self._max_depth = max_depth
         self._by_name = by_name
         self._in_order = in_order
-        self._on_threads = Nesting(0, values=1, any_name=True, ordered=in_order)
+        self._on_threads = Nesting(0, values=1, any_name=True)
+        self._steps_back = StepsBack() if in_order else None
         self._of_operations = Nesting(0, any_name=True)
         self._operations = Pairs()
         self._operation_ids = Pairs()
@@ -352,19 +356,22 @@ class Match:
             texts[:, 0] += events["name"]
             if self._by_name:
                 names = self._names_to_match(events["name"], what == END)
+        finish = known_ends(events["finish"]) if has_spans else None
+        if self._steps_back is not None:
+            columns = (what, events["thread"], events["time"], finish)
+            first_back = self._steps_back.first(*columns, pids.size)
+            if first_back >= 0:
+                return first_back, []
         nesting = self._on_threads
         nesting.make_threads(pids.size)
-        finish = known_ends(events["finish"]) if has_spans else None
-        steps_back = nesting.nest(
-            what, events["thread"], names, texts, events["time"], finish, events["row"]
-        )
-        if steps_back >= 0:
-            return steps_back, []
-        ends = self._put(nesting, events, spans)
+        nesting.nest(what, events["thread"], names, texts, events["time"], finish, events["row"])
         findings: list[FoundAt] = []
-        if has_spans:
-            crossing = np.flatnonzero(nesting.crosses)
+        if finish is not None:
+            # Of a slice that was begun, the end is not known yet: it does not end before another.
+            inside = np.flatnonzero((what == SPAN) & (nesting.parents >= 0))
+            crossing = inside[finish[inside] > spans.end[nesting.parents[inside]]]
             findings.append(found_at(events, rules.ENDS_AFTER_PARENT, crossing))
+        ends = self._put(nesting, events, spans)
         if nesting.rows > self._max_depth:
             is_deep = IS_ROW_OF["slices"][kind] & (nesting.depths > self._max_depth)
             findings.append(found_at(events, rules.TOO_DEEP, np.flatnonzero(is_deep)))

@@ -223,7 +223,7 @@ class Packer:
             else:
                 group = self._events(own, LAST_FIELDS[number])
             set_numbers(group, timestamp=own.time)
-            if number not in (LEGACY_SWITCH, LOG):
+            if arguments.rows.size and number not in (LEGACY_SWITCH, LOG):
                 group.lists[group.field("args")] = OwnArguments(arguments, rows, group)
             yield rows, group
 

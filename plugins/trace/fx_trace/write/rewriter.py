@@ -14,7 +14,6 @@ from fx_trace import format as wire
 from fx_trace import records as r
 from fx_trace import rules
 from fx_trace.read.buffer import END_AT, ONESHOT, BufferHeader
-from fx_trace.read.cursor import Tables
 from fx_trace.read.decoder import RecordDecoder, RecordEncoder
 from fx_trace.records import Damaged, Padding, TraceRecord
 from fx_trace.write.arguments import encoded_text
@@ -42,9 +41,8 @@ class TraceRewriter(RecordRewriter):
         *,
         big_endian: bool = False,
         perfetto_safe: bool = False,
-        tables: Tables | None = None,
     ) -> None:
-        super().__init__(sink, RecordEncoder(big_endian=big_endian, tables=tables))
+        super().__init__(sink, RecordEncoder(big_endian=big_endian))
         self._perfetto_safe = perfetto_safe
 
     def write(self, record: TraceRecord | Mapping[str, Any]) -> None:
@@ -168,8 +166,8 @@ class _Buffer:
 class _ImageEncoder(RecordEncoder):
     """Encodes the records of an image."""
 
-    def __init__(self, tables: Tables | None) -> None:
-        super().__init__(tables=tables)
+    def __init__(self) -> None:
+        super().__init__()
         self.unused: set[int] = set()
         """Offsets of records that are space behind the others, of those parsed for these lines."""
 
@@ -226,8 +224,8 @@ class BufferWriter(RecordRewriter):
 
     encoder: _ImageEncoder
 
-    def __init__(self, sink: Sink, *, image_size: int = 0, tables: Tables | None = None) -> None:
-        super().__init__(sink, _ImageEncoder(tables))
+    def __init__(self, sink: Sink, *, image_size: int = 0) -> None:
+        super().__init__(sink, _ImageEncoder())
         self._closed = False
         self._image_size = image_size
         self._header: BufferHeader | None = None

@@ -18,9 +18,11 @@ from fx_xray.read.instr_map import (
     REMEDY,
     SECTION,
     InstrumentationMap,
+    ProgramMap,
     SymbolTable,
+    targets_of,
+    whole_rows,
 )
-from fx_xray.read.program import ProgramMap, targets_of, whole_rows
 from fx_xray.read.source_lines import SourceLines, Stream
 from fxframework.errors import UnreadableError
 

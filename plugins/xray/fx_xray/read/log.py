@@ -139,7 +139,7 @@ class _FileLog(Log):
         self.notes = Findings(limits.max_findings, RULES.numbers)
 
     def _scan(self, frames: FdrFrames | BasicFrames, notes: Findings | None) -> None:
-        """Read all records."""
+        """Read all records, and count them."""
         released = 0
         for block in frames.blocks(SCANNED):
             if notes is not None:
@@ -147,17 +147,11 @@ class _FileLog(Log):
             if self.nbytes > WINDOW and frames.at - released >= WINDOW:
                 self._release(released, frames.at)
                 released = frames.at
-
-    def _count(self, frames: FdrFrames | BasicFrames) -> None:
-        """Take the numbers of records."""
         self.records = frames.ordinal
         self.calls = int(frames.kinds[FUNCTION])
         counted = dict(zip(KIND_NAMES, frames.kinds.tolist(), strict=False))
         counted["file_header"] = 1
         self.kinds = {name: count for name, count in counted.items() if count}
-
-    def _take_losses(self, frames: FdrFrames | BasicFrames) -> None:
-        self.losses = np.concatenate([self.losses, *frames.losses], axis=1)
 
     def _set_threads(self, pids: I64, tids: I64, offsets: I64) -> NDArray[np.int32]:
         """Number the threads in the order of ``offsets``; return the number of each row."""
@@ -224,15 +218,13 @@ class FdrLog(_FileLog):
         super().__init__(data, Dialect(FDR_FORM, version, byte_order), limits, release)
         frames = FdrFrames(self._file, buffer_size, self._most)
         self._scan(frames, self.notes)
-        self._count(frames)
-        self._take_losses(frames)
+        self.losses = np.concatenate([self.losses, *frames.losses], axis=1)
         calls = self.calls
         self._settle(frames, frequency)
         if frames.cuts:
             # Records that are cut in half count as they are in the file.
             again = FdrFrames(self._file, buffer_size, self._most, mends=False)
             self._scan(again, None)
-            self._count(again)
             self.calls = calls
 
     def _settle(self, frames: FdrFrames, frequency: int) -> None:
@@ -348,8 +340,7 @@ class BasicLog(_FileLog):
         super().__init__(data, Dialect(BASIC_FORM, version, byte_order), limits, release)
         frames = BasicFrames(self._file)
         self._scan(frames, self.notes)
-        self._count(frames)
-        self._take_losses(frames)
+        self.losses = np.concatenate([self.losses, *frames.losses], axis=1)
         begin, count, thread_keys, code, flags = frames.sound.table()
         process = thread_keys.view(np.uint64) // np.uint64(THREADS)
         thread = self._set_threads(process.view(np.int64), thread_keys & LOW32, begin)

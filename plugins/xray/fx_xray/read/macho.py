@@ -20,9 +20,11 @@ from fx_xray.read.instr_map import (
     REMEDY,
     SECTION,
     InstrumentationMap,
+    ProgramMap,
     SymbolTable,
+    targets_of,
+    whole_rows,
 )
-from fx_xray.read.program import ProgramMap, targets_of, whole_rows
 from fxframework.errors import UnreadableError
 
 __all__ = ["read_macho"]

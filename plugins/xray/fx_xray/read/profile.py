@@ -64,8 +64,8 @@ class Path:
 
 def words_of(data: NDArray[np.uint8]) -> I64:
     """Return the bytes behind a block's header as numbers, int64 of shape (words,)."""
-    count = data.size // WORD_BYTES
-    return FileNumbers(data).in_steps(0, WORD_BYTES, count, WORD_BYTES, big=False)
+    places = WORD_BYTES * np.arange(data.size // WORD_BYTES)
+    return FileNumbers(data).integers(places, WORD_BYTES, big=False)
 
 
 def whole_paths(words: I64) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,74 @@
+"""Steps back: where the times of a thread do, so that its slices cannot be nested in file order."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.kernels.nesting import BEGIN, NEVER_ENDS, SPAN
+from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
+
+__all__ = ["StepsBack"]
+
+I64 = NDArray[np.int64]
+EARLIEST = -NEVER_ENDS - 1
+LAST_TIME, LAST_BEGIN, LAST_END = range(3)
+"""Rows of what is known of each thread: the time of its last event; when the last slice began, and
+when that ends, or NEVER_ENDS."""
+
+
+class StepsBack:
+    """Looks for steps back from one batch of events to the next."""
+
+    def __init__(self) -> None:
+        self._threads = np.empty((3, 0), np.int64)
+
+    def first(
+        self,
+        what: NDArray[np.uint8],
+        threads: NDArray[np.int32],
+        times: I64,
+        ends: I64 | None,
+        thread_count: int,
+    ) -> int:
+        """Return the first event that is earlier than one before it on its thread; -1 if none is.
+
+        Of slices with an end (SPAN) that begin together, the longest has to come first, because it
+        encloses the others. ``ends`` are theirs, None if there are none.
+        """
+        self._make_room(thread_count)
+        order = stable_order(threads)
+        if order is None:
+            order = np.arange(threads.size)
+        thread = threads[order]
+        is_back = np.zeros(threads.size, np.bool_)
+        time = times[order]
+        is_back[order] = time < self._before(LAST_TIME, thread, time)
+        if ends is not None:
+            begins = order[np.isin(what[order], (BEGIN, SPAN))]
+            thread, time = threads[begins], times[begins]
+            is_span = what[begins] == SPAN
+            end = np.where(is_span, ends[begins], NEVER_ENDS)
+            is_together = time == self._before(LAST_BEGIN, thread, time)
+            is_longer = end > self._before(LAST_END, thread, end)
+            is_back[begins] |= is_span & is_together & is_longer
+        return int(is_back.argmax()) if is_back.any() else -1
+
+    def _make_room(self, thread_count: int) -> None:
+        """Have a place for so many threads."""
+        known = self._threads.shape[1]
+        if thread_count > known:
+            # Twice as many, so that threads which come one by one are not moved each time.
+            threads = np.full((3, max(thread_count, 2 * known)), EARLIEST)
+            threads[:, :known] = self._threads
+            self._threads = threads
+
+    def _before(self, number: int, thread: NDArray[np.int32], values: I64) -> I64:
+        """Return the value of the one before each, by thread; keep the last one of each thread."""
+        before = np.empty_like(values)
+        before[1:] = values[:-1]
+        is_first = begins_of_runs(thread)
+        before[is_first] = self._threads[number, thread[is_first]]
+        is_last = ends_of_runs(thread)
+        self._threads[number, thread[is_last]] = values[is_last]
+        return before
