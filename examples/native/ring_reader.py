@@ -5,7 +5,9 @@ from __future__ import annotations
 import struct
 
 MAGIC = 0x31474E4952545846
-PROLOGUE_WORD, SLOT_WORDS, RECORD_WORDS = 8, 8, 6
+PROLOGUE_WORD = 8
+SLOT_WORDS = 8
+RECORD_WORDS = 6
 
 
 def records(image: bytes) -> dict[int, tuple[int, ...]]:
@@ -13,13 +15,17 @@ def records(image: bytes) -> dict[int, tuple[int, ...]]:
     words = struct.unpack(f"<{len(image) // 8}Q", image)
     if words[0] != MAGIC:
         return {}
-    first, slots = words[4], words[2]
-    found = {}
-    for at in range(first, first + slots * SLOT_WORDS, SLOT_WORDS):
-        mark = words[at]
-        if mark and not mark & 1:
-            found[mark // 2 - 1] = words[at + 1 : at + 1 + RECORD_WORDS]
-    return found
+    slot_count = words[2]
+    first_slot = words[4]
+    slots_end = first_slot + slot_count * SLOT_WORDS
+    record_by_number = {}
+    for slot in range(first_slot, slots_end, SLOT_WORDS):
+        mark = words[slot]
+        is_committed = mark and not mark & 1
+        if is_committed:
+            number = mark // 2 - 1
+            record_by_number[number] = words[slot + 1 : slot + 1 + RECORD_WORDS]
+    return record_by_number
 
 
 def extract(image: bytes) -> bytes | None:
@@ -27,9 +33,11 @@ def extract(image: bytes) -> bytes | None:
     words = struct.unpack(f"<{len(image) // 8}Q", image)
     if words[0] != MAGIC:
         return None
-    prologue = words[PROLOGUE_WORD : PROLOGUE_WORD + words[3]]
-    body = [word for _, record in sorted(records(image).items()) for word in record]
-    return struct.pack(f"<{len(prologue) + len(body)}Q", *prologue, *body)
+    prologue_words = words[3]
+    archive = list(words[PROLOGUE_WORD : PROLOGUE_WORD + prologue_words])
+    for _, record in sorted(records(image).items()):
+        archive += record
+    return struct.pack(f"<{len(archive)}Q", *archive)
 
 
 def check_payload(image: bytes) -> None:

@@ -47,7 +47,7 @@ class Ftrace(fx.PieceCapture):
     def rows(self, piece: fx.Piece) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the row of an event."""
         if piece.record == "event":
-            columns = {f"ftrace_{name}": piece.fields[name] for name in piece.fields}
+            columns = {f"ftrace_{name}": value for name, value in piece.fields.items()}
             yield "instants", {"name": columns.pop("ftrace_event"), "scope": 2, **columns}
 
 
@@ -59,7 +59,8 @@ def piece_of(line: bytes, offset: int) -> fx.Piece:
     if event is None:
         return fx.Piece("damaged", offset, line, rule=UNKNOWN)
     texts = {key: part.decode(errors="backslashreplace") for key, part in event.groupdict().items()}
-    ns = int(texts.pop("seconds")) * 10**9 + int(texts.pop("decimals").ljust(9, "0"))
+    nanoseconds = int(texts.pop("decimals").ljust(9, "0"))
+    ns = 10**9 * int(texts.pop("seconds")) + nanoseconds
     numbers = {"tid": int(texts["tid"]), "cpu": int(texts["cpu"])}
     return fx.Piece("event", offset, line, {**texts, **numbers}, ns=ns)
 
@@ -73,8 +74,7 @@ def sniff(probe: fx.Probe) -> fx.Confidence:
 @fx.hookimpl
 def fx_readers() -> list[fx.Reader]:
     """Return the reader."""
-    reader = fx.Reader(
+    return [fx.Reader(
         format="ftrace", open=Ftrace, sniff=sniff, rules=lambda: RULES,
         sample=lambda nbytes: SAMPLE * (nbytes // len(SAMPLE) + 1),
-    )  # fmt: skip
-    return [reader]
+    )]  # fmt: skip

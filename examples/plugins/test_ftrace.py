@@ -22,7 +22,7 @@ TEXT = b"""\
 def test_the_contracts_hold() -> None:
     assert not HOST.failures
     failed = [result for result in checkup(HOST, "ftrace") if result.status == "failed"]
-    assert not failed, "\n".join(f"{each.test}: {each.fault}" for each in failed)
+    assert not failed, "\n".join(f"{result.test}: {result.fault}" for result in failed)
 
 
 def test_lines_of_each_tool_are_events() -> None:
@@ -43,9 +43,8 @@ def test_other_lines_are_findings() -> None:
     with HOST.open(TEXT + b"CPU:1 [LOST 12 EVENTS]\n" + TEXT) as capture:
         assert len(capture.table("instants")) == 8
         capture.scan()
-        assert [(each.code, each.offset) for each in capture.diagnostics] == [
-            ("FTR0101", len(TEXT))
-        ]
+        findings = [(finding.code, finding.offset) for finding in capture.diagnostics]
+        assert findings == [("FTR0101", len(TEXT))]
 
 
 def test_a_text_that_is_cut_off_is_read() -> None:

@@ -107,7 +107,7 @@ def outer_first(times: I64, parents: I64) -> I64:
     rows = np.arange(times.size)
     is_tied = (parents >= 0) & (times[parents] == times)
     if (is_tied & (parents > rows)).any():
-        # Slices that begin at one time stand at the place of the outermost, parents first.
+        # Slices that begin at one time are at the place of the outermost, parents first.
         places = rows.copy()
         steps_left = np.zeros(times.size, np.int64)
         tied = np.flatnonzero(is_tied)

@@ -129,9 +129,10 @@ class TestWriter(WriterContract):
     ],
 )
 def test_times_are_exact(ticks: int, exponent: int, binary: bool, ns: int) -> None:
-    assert nanoseconds(np.array([ticks], np.uint64), exponent, binary, 0).tolist() == [ns]
-    before = nanoseconds(np.array([ticks], np.uint64), exponent, binary, -2)
-    assert before.tolist() == [ns - 2_000_000_000]
+    column = np.array([ticks], np.uint64)
+    assert nanoseconds(column, exponent, binary, 0).tolist() == [ns]
+    two_seconds_earlier = nanoseconds(column, exponent, binary, -2)
+    assert two_seconds_earlier.tolist() == [ns - 2_000_000_000]
 
 
 def test_interfaces_are_numbered_through_all_sections() -> None:

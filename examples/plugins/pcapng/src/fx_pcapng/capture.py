@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from fx_pcapng.format import FORMAT, Interface, Offset, Resolution
 from fxframework.wire.capture import Cells, DeclaredCapture
 from fxframework.wire.expressions import wrapped
 
-NS = 10**9
+NS_PER_SECOND = 10**9
 NS_DIGITS = 9
 MICROSECONDS = 6
 MOST_DIGITS = 19
@@ -20,34 +20,44 @@ MOST_SHIFT = 33
 """Fractions of up to this many bits, times 10^9, fit 64 bits."""
 
 
+class Clock(NamedTuple):
+    """How an interface counts time; microseconds unless it says so."""
+
+    exponent: int = MICROSECONDS
+    binary: bool = False
+    """Whether a tick is 2 to the power of -exponent seconds, not 10 to that power."""
+    offset: int = 0
+    """Seconds to add."""
+
+
 class PcapngCapture(DeclaredCapture, of=FORMAT):
     """A packet capture: packets are instants, interfaces have a table of their own."""
 
     watch = (Interface,)
 
-    def begin(self) -> list[tuple[int, bool, int]]:
-        """Return the interfaces so far: exponent, whether it is of 2, and seconds to add."""
+    def begin(self) -> list[Clock]:
+        """Return the clocks of the interfaces so far."""
         return []
 
     def seen(self, context: Any, record: Any) -> None:
         """Take an interface."""
-        exponent, binary, offset = MICROSECONDS, False, 0
+        clock = Clock()
         for option in record.options:
             if isinstance(option, Resolution):
-                exponent, binary = option.exponent, option.binary
+                clock = clock._replace(exponent=option.exponent, binary=option.binary)
             elif isinstance(option, Offset):
-                offset = option.seconds
-        context.append((exponent, binary, offset))
+                clock = clock._replace(offset=option.seconds)
+        context.append(clock)
 
     def finish(self, context: Any, table: str, columns: Cells) -> Cells:
         """Make times in nanoseconds."""
         if table == "instants":
-            ticks, which = columns["ticks"], columns["pcapng_interface"]
+            ticks = columns["ticks"]
             ts = ticks.astype(np.int64) * 1000
-            for number, units in enumerate(context):
-                if units != (MICROSECONDS, False, 0):
-                    mine = which == number
-                    ts[mine] = nanoseconds(ticks[mine], *units)
+            for interface, clock in enumerate(context):
+                if clock != Clock():
+                    is_own = columns["pcapng_interface"] == interface
+                    ts[is_own] = nanoseconds(ticks[is_own], *clock)
             columns["ts"] = ts
         return columns
 
@@ -57,16 +67,19 @@ def nanoseconds(
 ) -> NDArray[np.int64]:
     """Return ticks, of shape (n,), as nanoseconds, rounded down."""
     if binary and exponent > MOST_SHIFT:
-        whole = np.array([(int(tick) * NS >> exponent) for tick in ticks], object)
-        return np.array([wrapped(int(each) + NS * offset) for each in whole], np.int64)
+        offset_ns = NS_PER_SECOND * offset
+        exact_ns = [int(tick) * NS_PER_SECOND >> exponent for tick in ticks]
+        return np.array([wrapped(ns + offset_ns) for ns in exact_ns], np.int64)
     if binary:
         shift = np.uint64(exponent)
-        fraction = ticks & np.uint64((1 << exponent) - 1)
-        ns = (ticks >> shift) * np.uint64(NS) + (fraction * np.uint64(NS) >> shift)
+        low_bits = np.uint64((1 << exponent) - 1)
+        ns_of_seconds = (ticks >> shift) * np.uint64(NS_PER_SECOND)
+        ns_of_fraction = (ticks & low_bits) * np.uint64(NS_PER_SECOND) >> shift
+        ns = ns_of_seconds + ns_of_fraction
     elif exponent <= NS_DIGITS:
         ns = ticks * np.uint64(10 ** (NS_DIGITS - exponent))
     elif exponent - NS_DIGITS <= MOST_DIGITS:
         ns = ticks // np.uint64(10 ** (exponent - NS_DIGITS))
     else:
         ns = np.zeros(ticks.size, np.uint64)
-    return ns.astype(np.int64) + np.int64(wrapped(NS * offset))
+    return ns.astype(np.int64) + np.int64(wrapped(NS_PER_SECOND * offset))

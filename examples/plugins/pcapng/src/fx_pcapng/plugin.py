@@ -17,8 +17,8 @@ ORDERS = (b"\x1a\x2b\x3c\x4d", b"\x4d\x3c\x2b\x1a")
 
 def sniff(probe: Probe) -> Confidence:
     """Return CERTAIN for a section header in either byte order."""
-    begins = probe.head.startswith(MAGIC) and probe.head[8:12] in ORDERS
-    return Confidence.CERTAIN if begins else Confidence.NONE
+    begins_with_section = probe.head.startswith(MAGIC) and probe.head[8:12] in ORDERS
+    return Confidence.CERTAIN if begins_with_section else Confidence.NONE
 
 
 @hookimpl
