@@ -202,8 +202,9 @@ LABELS = {
 @cases("body", LABELS)
 def test_texts_in_items(body: bytes) -> None:
     data = np.frombuffer(bytes(8) + body, np.uint8)
-    fault = items_of(Label.layout).faults(data, np.zeros(1, np.int64), np.array([data.size]))
-    assert fault.tolist() == [LABELS[body]]
+    items = items_of(Label.layout).chains(data, np.zeros(1, np.int64), np.array([data.size]))
+    _, _, _, faults = items.tolist()
+    assert faults[0] == LABELS[body]
 
 
 def test_one_item_fills_a_counted_payload() -> None:

@@ -183,10 +183,6 @@ class WordLayout:
             raise ValueError(msg)
         return word
 
-    def unpack(self, word: int) -> dict[str, int]:
-        """Return the value of each field by name."""
-        return {field.name: field.get(word) for field in self.fields}
-
     def explain(self, word: int, offset: int) -> list[FieldView]:
         """Return the fields of the word at byte ``offset``, and any nonzero reserved bits."""
         views = [

@@ -120,7 +120,7 @@ class Rows:
     def _field(self, name: str, where: str) -> Field:
         """Return a field by its name, or by that of a list and of a field of its items."""
         cls = self.record
-        fields: dict[str, Field] = {field.name: field for field in cls.layout.fields}
+        fields: dict[str, Field] = cls.layout.by_name
         list_name, _, item_name = name.partition(".")
         list_field = fields.get(list_name)
         if item_name and isinstance(list_field, Listed):

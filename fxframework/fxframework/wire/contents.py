@@ -116,9 +116,8 @@ def ways_of(cls: type[Record], likely: Likely) -> Iterator[Way]:
     layout = cls.layout
     numbers: dict[Field, int] = dict(zip(layout.family.kinds, layout.kind, strict=False))
     some: list[int] = []
-    by_name = {field.name: field for field in layout.fields}
     for name, values in likely.items():
-        field = by_name[name]
+        field = layout.by_name[name]
         assert isinstance(field, Bits)  # noqa: S101 (the first word has nothing else)
         if len(values) == 1:
             numbers[field] = values.start

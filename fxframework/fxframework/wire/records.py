@@ -100,9 +100,10 @@ class Layout(One, Drafted, InJson):
         self.fields = Fields([*head, *body, *tail])
         hidden = Fields(kinds)  # the class says the kind
         self.public = Fields(field for field in self.fields if field.public and field not in hidden)
-        by_name: dict[str, Expression] = {field.name: field for field in self.fields}
+        self.by_name: dict[str, Any] = {field.name: field for field in self.fields}
+        """The fields by name."""
         self.sets = {
-            register: expression(value).resolved(by_name)
+            register: expression(value).resolved(self.by_name)
             for register, value in options.get("sets", {}).items()
         }
         self.words: dict[Field, tuple[int, int]] = {}
@@ -361,11 +362,11 @@ class Layout(One, Drafted, InJson):
 
     def place(self, name: str) -> Place:
         """Return the place of the field with this name, which is the same in every record."""
-        return next(place for field, place in self.places().items() if field.name == name)
+        return self.places()[self.by_name[name]]
 
     def bits(self, name: str) -> WordBits:
         """Return a field of bits for code that takes words apart, compiled kernels among it."""
-        field = next(field for field in self.fields if field.name == name)
+        field = self.by_name[name]
         assert isinstance(field, Bits)  # noqa: S101 (asked only of bits)
         return field.word_bits
 
@@ -383,7 +384,7 @@ class Layout(One, Drafted, InJson):
 
     def reserved(self, name: str) -> int:
         """Return the mask of reserved bits of the word that a field begins."""
-        return next(mask for field, (_, mask) in self.words.items() if field.name == name)
+        return self.words[self.by_name[name]][1]
 
     def fits(self, known: Mapping[Any, int]) -> bool:
         """Return whether records of the class can follow, by the registers."""

@@ -471,13 +471,6 @@ FUNCTION_BYTES: Final = Function.layout.fixed
 BASIC_BYTES: Final = Basic.layout.fixed
 
 
-def place(record: type[wire.Record], name: str) -> Place:
-    """Return where a field lies from the start of its record, in little-endian files."""
-    layout = record.layout
-    declared_field = next(field for field in layout.fields if field.name == name)
-    return layout.places()[declared_field]
-
-
 def class_of(kind: int, known: Mapping[Any, int]) -> type[wire.Record]:
     """Return the class of a kind of metadata records, in the version that a register has."""
     record_class: type[wire.Record] = Fdr.layout.family.choose([META, kind], known)
@@ -486,7 +479,7 @@ def class_of(kind: int, known: Mapping[Any, int]) -> type[wire.Record]:
 
 FUNCTION_KIND = Function.layout.bits("kind")
 FUNCTION_ID = Function.layout.bits("function_id")
-DELTA_BIT: Final = 8 * place(Function, "delta").offset
+DELTA_BIT: Final = 8 * Function.layout.place("delta").offset
 """Where the delta lies in a number of all eight bytes of a function record, little-endian."""
 
 
@@ -513,11 +506,11 @@ def packer(record: type[wire.Record]) -> Callable[..., bytes]:
     return lambda *values: pack(first_byte_value, *values)
 
 
-CPU_TSC_AT: Final = place(NewCpu, "tsc").offset
-WRAP_TSC_AT: Final = place(TscWrap, "tsc").offset
+CPU_TSC_AT: Final = NewCpu.layout.place("tsc").offset
+WRAP_TSC_AT: Final = TscWrap.layout.place("tsc").offset
 """Where fields of records lie."""
-MAX_FUNCTION_ID: Final = place(Function, "function_id").mask
-MAX_BASIC_FUNCTION: Final = place(BasicFunction, "function_id").mask // 2
+MAX_FUNCTION_ID: Final = Function.layout.place("function_id").mask
+MAX_BASIC_FUNCTION: Final = BasicFunction.layout.place("function_id").mask // 2
 """Ids of basic mode are signed."""
 
 

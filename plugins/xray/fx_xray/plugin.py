@@ -84,7 +84,7 @@ def sniff_basic(probe: Probe) -> Confidence:
         if probe.has_suffix(SUFFIXES):
             return Confidence.LIKELY
         # A header alone says little: a counter's frequency is what other files do not have there.
-        place = wire.place(wire.FileHeader, "cycle_frequency")
+        place = wire.FileHeader.layout.place("cycle_frequency")
         frequency = place.get(probe.head, 0, order == "big")
         return Confidence.POSSIBLE if frequency in wire.FREQUENCIES else Confidence.NONE
     has_size_of_records = not probe.size % wire.BASIC_BYTES
@@ -102,7 +102,7 @@ def _is_basic_call(record: bytes, order: ByteOrder) -> bool:
         return False
 
     def value(name: str) -> int:
-        return wire.place(wire.BasicFunction, name).get(record, 0, order == "big")
+        return wire.BasicFunction.layout.place(name).get(record, 0, order == "big")
 
     return (
         value("_type") == wire.BASIC_FUNCTION
@@ -130,8 +130,8 @@ def _header(probe: Probe, type: int, versions: int) -> tuple[int, ByteOrder] | N
 
     if len(probe.head) < wire.HEADER_BYTES:
         return None
-    version_place = wire.place(wire.FileHeader, "version")
-    type_place = wire.place(wire.FileHeader, "type")
+    version_place = wire.FileHeader.layout.place("version")
+    type_place = wire.FileHeader.layout.place("type")
     for order in _ORDERS:
         is_big = order == "big"
         version = version_place.get(probe.head, 0, is_big)

@@ -135,7 +135,7 @@ class Columns:
         self.odd = np.flatnonzero(many.own.raw)
         """Those that have bits which no field shows."""
         self._known = many.known
-        self._fields = {field.name: field for field in many.layout.fields}
+        self._fields = many.layout.by_name
 
     def __getitem__(self, name: str) -> I64:
         column: I64 = self._known[self._fields[name]]

@@ -64,15 +64,10 @@ Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
 
-def fields_of(layout: Any) -> dict[str, Any]:
-    """Return the fields of a layout by name."""
-    return {field.name: field for field in layout.fields}
-
-
-LOG = fields_of(LogRecord.layout)
-ARGUMENT = fields_of(Argument.layout)
-SUFFIX = fields_of(Attribution.layout)
-PACKET = fields_of(LegacyPacket.layout)
+LOG = LogRecord.layout.by_name
+ARGUMENT = Argument.layout.by_name
+SUFFIX = Attribution.layout.by_name
+PACKET = LegacyPacket.layout.by_name
 HEAD: Final = tuple(field for name, field in LOG.items() if name != "args")
 """The fields of a record before its arguments."""
 NUMBERS: Final = tuple(

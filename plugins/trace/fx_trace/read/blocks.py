@@ -29,7 +29,6 @@ from fx_trace.read.frames import (
     SPECIAL,
     TraceFile,
     TraceFrames,
-    fields_of,
     trace_format,
 )
 from fx_trace.rules import RULES
@@ -53,7 +52,7 @@ from fxframework.wire.state import ScopedRegistrations
 if TYPE_CHECKING:
     from fx_trace.records import TraceRecord
 
-__all__ = ["SPECIAL", "TraceBlocks", "TraceFile", "TraceFrames", "fields_of", "trace_format"]
+__all__ = ["SPECIAL", "TraceBlocks", "TraceFile", "TraceFrames", "trace_format"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -63,7 +62,7 @@ EVENT_TYPE: Any
 INFO_TYPE: Any
 PROVIDER_ID: Any
 EVENT_TYPE, INFO_TYPE, PROVIDER_ID = (
-    next(field for field in cls.layout.fields if field.name == name)
+    cls.layout.by_name[name]
     for cls, name in ((r.Event, "event"), (r.TraceInfo, "info_type"), (r.ProviderSection, "id"))
 )
 BEHIND_FIELDS = 1 << 28
@@ -531,7 +530,7 @@ class TraceBlocks(BlockReader):
         if [cls for cls, _ in speaking] != [r.Initialization]:
             return False
         _, many = speaking[0]
-        fields = fields_of(r.Initialization)
+        fields = r.Initialization.layout.by_name
         assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
         sound = np.flatnonzero(many.own.sound)
         rows = many.own.ordinals[sound]
@@ -643,7 +642,7 @@ class TraceBlocks(BlockReader):
 
     def names_of(self, many: Many, rows: I64) -> list[str]:
         """Return the names of providers."""
-        name = fields_of(r.ProviderInfo)["name"]
+        name = r.ProviderInfo.layout.by_name["name"]
         starts = many.known[name, START][rows].tolist()
         lengths = many.known[name, LENGTH][rows].tolist()
         names = []

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from fxframework.wire.records import Layout
 
 __all__ = [
-    "SPECIAL", "TraceFile", "TraceFrames", "fields_of", "sizes_end", "trace_format", "words_of",
+    "SPECIAL", "TraceFile", "TraceFrames", "sizes_end", "trace_format", "words_of",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
@@ -71,11 +71,6 @@ LIKELY: Mapping[Any, Likely] = {
     r.Log: {"_message_length": range(1, MAX_STRING_INDEX + 1)},
 }
 """What numbers of headers are in what is taken for a record, where others would be right too."""
-
-
-def fields_of(cls: Any) -> dict[str, Any]:
-    """Return the fields of a class by name."""
-    return {field.name: field for field in cls.layout.fields}
 
 
 @functools.cache
@@ -181,7 +176,7 @@ def trace_format() -> TraceFormat:
     for cls in SPEAKING:
         plan_for(format).classes[cls].stops = True  # later records depend on what it says
     for cls in format.classes:
-        args = fields_of(cls).get("args")
+        args = cls.layout.by_name.get("args")
         if args is not None:
             args.in_rows = True
     return format  # type: ignore[no-any-return]

@@ -35,7 +35,6 @@ from fx_trace.read.blocks import (
     Pairs,
     TraceBlocks,
     TraceFile,
-    fields_of,
     trace_format,
 )
 from fx_trace.read.chunks import Chunk, filled_of
@@ -58,7 +57,7 @@ __all__ = ["RowReader"]
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 Mask = NDArray[np.bool_]
-ARGUMENT = fields_of(r.Argument)
+ARGUMENT = r.Argument.layout.by_name
 VALUES = ARGUMENT["value"].kinds
 """The fields of values, by type of argument."""
 TIMED = (
@@ -66,7 +65,7 @@ TIMED = (
     r.ProfilerMmap, r.ProfilerBacktrace, r.LargeBlobWithMetadata,
 )  # fmt: skip
 """Classes of records with a time, beside events of defined types."""
-NAMED = Fields([fields_of(r.StringRecord)["value"], fields_of(r.ProviderInfo)["name"]])
+NAMED = Fields([r.StringRecord.layout.by_name["value"], r.ProviderInfo.layout.by_name["name"]])
 """Texts that get their codes elsewhere."""
 OF_LARGE = 15
 """What stands for the kind of a large record that the format does not define."""
@@ -95,7 +94,7 @@ def kind_of(cls: Any) -> int:
 
 KIND_OF = {cls: kind_of(cls) for cls in trace_format().classes}
 KIND_FIELDS = {
-    r.Event: fields_of(r.Event)["event"],
+    r.Event: r.Event.layout.by_name["event"],
     **{cls: cls.layout.family.kinds[1] for cls in UNDEFINED},
 }
 """The fields that tell the subtypes."""
@@ -113,7 +112,7 @@ class RowRecords:
         self.reader = reader
         self.many = many
         self.cls = many.layout.cls
-        self.fields = fields_of(self.cls)
+        self.fields = self.cls.layout.by_name
         own = many.own
         assert own.sound is not None  # noqa: S101 (set by ``Run.finish``)
         self.is_row = own.sound
@@ -247,7 +246,7 @@ class RowReader(TraceBlocks):
         for field in many.layout.fields:
             if isinstance(field, Thread) and not isinstance(field, Process):
                 self.enter_koids(many, field)
-        fields = fields_of(many.layout.cls)
+        fields = many.layout.by_name
         if many.layout.cls is r.ProfilerModule:
             for name in ("name", "build_id"):
                 enter_texts(many, fields[name])
@@ -257,7 +256,7 @@ class RowReader(TraceBlocks):
 
     def items_of(self, many: Many) -> list[Many]:
         """Return the arguments of the records of a class, those read together."""
-        args = fields_of(many.layout.cls).get("args")
+        args = many.layout.by_name.get("args")
         return many.own.lists.get(args, []) if self.reads_args else []
 
     def enter_koids(self, many: Many, field: Thread) -> None:

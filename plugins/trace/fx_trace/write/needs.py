@@ -7,7 +7,7 @@ record of the object that it stands for, and what that needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import attrs
@@ -23,7 +23,6 @@ from fx_trace.read.blocks import (
     TraceBlocks,
     TraceFile,
     TraceFrames,
-    fields_of,
     trace_format,
 )
 from fxframework.io.limits import Limits
@@ -69,11 +68,11 @@ EVENT_KIND = r.Event.layout.place("event")
 KEYS = {STRINGS: 1, THREADS: -1}
 
 
-ARGUMENT = fields_of(r.Argument)
+ARGUMENT = r.Argument.layout.by_name
 POINTER = ARGUMENT["value"].kinds[ArgType.POINTER]
 KOID = ARGUMENT["value"].kinds[ArgType.KOID]
 REFERRING = (POINTER, KOID, ARGUMENT["value"].kinds[ArgType.STRING])
-NOT_NEEDED = {
+NOT_NEEDED: Mapping[Any, tuple[str, ...]] = {
     r.Event: ("scope", "counter_id", "end_timestamp", "id"),
     r.Argument: ("_stray", "_left_over"),
     r.Blob: ("_unknown_type", "payload"),
@@ -83,7 +82,7 @@ NOT_NEEDED = {
     r.LargeBlob: ("_blob_size", "payload"),
 }
 WITHOUT = frozenset(
-    [fields_of(cls)[name] for cls, names in NOT_NEEDED.items() for name in names]
+    [cls.layout.by_name[name] for cls, names in NOT_NEEDED.items() for name in names]
     + [field for field in ARGUMENT["value"].fields if field not in set(REFERRING)]
 )
 """Fields that say nothing about other records. Those with rows are known to have them."""
@@ -529,7 +528,7 @@ class SoundRows:
     def __init__(self, run: Run, cls: Any, many: Many) -> None:
         self.cls = cls
         self.many = many
-        self.fields = fields_of(cls)
+        self.fields = cls.layout.by_name
         assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
         self.rows = np.flatnonzero(many.own.sound)
         self.ordinals = many.own.ordinals[self.rows]

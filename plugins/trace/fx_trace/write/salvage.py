@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fx_trace import rules
 from fx_trace.format import MAGIC, MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN, EventType
 from fx_trace.indexed import STRINGS, THREADS, Thread, string_marker
-from fx_trace.read.blocks import SPECIAL, TraceBlocks, fields_of, koids_of
+from fx_trace.read.blocks import SPECIAL, TraceBlocks, koids_of
 from fx_trace.read.buffer import BufferHeader
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.decoder import RecordReader
@@ -115,7 +115,7 @@ def trace_alignment(data: NDArray[np.uint8], *, big: bool) -> Alignment:
         opaque=first_words(LargeBlob, LargeBlobWithMetadata),
         # Provider events look like the ends of headers, objects like arguments.
         weak=first_words(ProviderEvent, UserspaceObject, KernelObject),
-        timed=first_words(Event, some=fields_of(Event)["_name_ref"].word_bits.mask),
+        timed=first_words(Event, some=Event.layout.by_name["_name_ref"].word_bits.mask),
         soon=SOON,
     )
 
@@ -416,7 +416,7 @@ class SalvageReader(TraceBlocks):
         self, run: Run, is_copied: Mask, many: Many, first_ticks: Any, last_ticks: Any
     ) -> None:
         """Leave out records with times that do not fit 63 bits of nanoseconds."""
-        fields = fields_of(many.layout.cls)
+        fields = many.layout.by_name
         ordinals = many.own.ordinals
         ticks = many.full(many.known[fields["timestamp"]]).view(np.uint64)
         is_early = ticks < first_ticks[ordinals]

@@ -288,7 +288,7 @@ def nested_events(
     # Asynchronous slices enclose nothing: they are on a thread of their own. Those of no thread,
     # -1, are on the last one.
     thread_count = int(threads.max()) + 3
-    own_threads = np.where(threads < 0, thread_count - 1, threads).astype(np.int32)
+    own_threads = np.where(threads < 0, thread_count - 1, threads).astype(np.int32, copy=False)
     own_threads[is_async] = thread_count - 2
     parents = np.ascontiguousarray(rows_of(table, table.array("parent")))
     if is_async.any():

@@ -57,7 +57,6 @@ from fx_xray.format import (
     Fdr,
     Function,
     TypedEvent,
-    place,
 )
 from fx_xray.read.columns import expanded, latest, shifted
 from fx_xray.read.frames import IS_EVENT, ROOM, FdrPolicy, Found, Records, Rows
@@ -75,7 +74,7 @@ MOST_CUTS: Final = 1000
 further."""
 LEAST_ROOM: Final = 64
 """Records of a block behind one that ended early, at least."""
-SPARE_AT: Final = place(TypedEvent, "event_type").end
+SPARE_AT: Final = TypedEvent.layout.place("event_type").end
 SPARE_BYTES: Final = METADATA_BYTES - SPARE_AT
 """Of a typed event: bytes that are uninitialised memory in those of compiler-rt."""
 NO_ROW: Final = 1 << 62

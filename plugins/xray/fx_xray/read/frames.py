@@ -41,7 +41,6 @@ from fx_xray.format import (
     Function,
     Now,
     class_of,
-    place,
 )
 from fx_xray.read.columns import latest
 from fxframework.errors import Rule
@@ -125,7 +124,7 @@ def fdr_frames(records: Records) -> KernelFrames:
     if records.version < EXTENTS_VERSION:
         stops = (END_OF_BUFFER, BUFFER_EXTENTS)
         sizes = {byte: size for byte, size in sizes.items() if kinds[byte] not in stops}
-    size_place = place(CustomEvent, "_size")
+    size_place = CustomEvent.layout.place("_size")
     counted = {byte: size_place for byte, kind in enumerate(kinds) if kind in EVENTS}
     return frames_by_first_byte(records.data, sizes, counted, big=records.big)
 
@@ -193,7 +192,7 @@ class ExtentsSearch:
         self.records = records
         self.data = records.data
         self.size = int(records.data.size)
-        self.extent_place = place(BufferExtents, "bytes")
+        self.extent_place = BufferExtents.layout.place("bytes")
         self.first_extents = records.dialect.first_byte(BUFFER_EXTENTS)
         self.first_new_buffer = records.dialect.first_byte(NEW_BUFFER)
         self.searched = 0

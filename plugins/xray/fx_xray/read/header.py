@@ -105,7 +105,7 @@ def header_findings(
     findings = []
 
     def add(rule: Rule, field: str, *value: object) -> None:
-        findings.append(Found(rule, wire.place(FileHeader, field).offset, *value))
+        findings.append(Found(rule, FileHeader.layout.place(field).offset, *value))
 
     if header.version not in Dialect(form).versions:
         add(rules.UNKNOWN_VERSION, "version", header.version)

@@ -87,8 +87,9 @@ class Calls:
         """Number, function, and number of the stack below it (-1: none), of each stack."""
         if self._stacks is None:
             return
-        functions = self._stacks.names.tolist()
-        parents = self._stacks.below.tolist()
+        # Views of memory: a list of so many numbers would take five times as much.
+        functions = self._stacks.names.data
+        parents = self._stacks.below.data
         for number, function in enumerate(functions):
             if number in self._excluded_stacks:
                 continue

@@ -93,7 +93,7 @@ def _unknown(record: Unknown, dialect: Dialect) -> bytes:
         message = f"{record.record}: raw has {len(data)} bytes, not {wire.METADATA_BYTES}"
         raise refusal(rules.WRONG_SIZE, message)
     least_type = len(wire.MetadataKind)
-    greatest_type = wire.place(wire.NewBuffer, "_kind").mask
+    greatest_type = wire.NewBuffer.layout.place("_kind").mask
     if not least_type <= record.type <= greatest_type:
         raise unfit(
             rules.OUT_OF_RANGE, record.record, "type", record.type, least_type, greatest_type
