@@ -221,7 +221,9 @@ def default(value: ast.expr | None) -> str:
             keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in value.keywords}
             if "default" in keywords:
                 return keywords["default"]
-            return f"{keywords['factory']}()" if "factory" in keywords else ""
+            if "factory" in keywords:
+                return f"{keywords['factory']}()"
+            return ""
         case "parameter":
             return "".join(arguments[:1])
         case "_named":
@@ -253,8 +255,10 @@ def signature(node: Function, name: str = "", *, bound: bool = False) -> str:
     arguments = ast.parse(ast.unparse(node)).body[0].args  # type: ignore[attr-defined]
     if bound:
         (arguments.posonlyargs or arguments.args)[:1] = []
-    gives = "" if node.returns is None else f" -> {ast.unparse(node.returns)}"
-    return f"{name or node.name}({ast.unparse(arguments)}){gives}"
+    call = f"{name or node.name}({ast.unparse(arguments)})"
+    if node.returns is not None:
+        call += f" -> {ast.unparse(node.returns)}"
+    return call
 
 
 # --- Markdown ------------------------------------------------------------------------------------
@@ -288,19 +292,22 @@ def thing_text(thing: Thing) -> str:
     if isinstance(node, ast.ClassDef):
         return class_text(node, thing)
     assert isinstance(node, ast.Assign | ast.AnnAssign)  # noqa: S101 (what defined() gives)
-    value = "" if node.value is None else ast.unparse(node.value)
-    assignment = f"{thing.name} = {value}" if len(value) <= 100 else f"{thing.name} = ..."
-    return f"{code(assignment)}\n{prose(thing.doc)}\n"
+    value = ""
+    if node.value is not None:
+        value = ast.unparse(node.value)
+    if len(value) > 100:
+        value = "..."
+    return f"{code(f'{thing.name} = {value}')}\n{prose(thing.doc)}\n"
 
 
 def class_text(node: ast.ClassDef, thing: Thing) -> str:
     """A class: what it is, how it is made, its fields, its members."""
-    init = next((each for each in node.body if isinstance(each, Function)
-                 and each.name == "__init__"), None)  # fmt: skip
-    bases = f"({', '.join(thing.bases)})" if thing.bases else ""
-    head = f"class {node.name}{bases}"
-    if init is not None:
-        head += "\n" + signature(init, node.name, bound=True).removesuffix(" -> None")
+    head = f"class {node.name}"
+    if thing.bases:
+        head += f"({', '.join(thing.bases)})"
+    for member in node.body:
+        if isinstance(member, Function) and member.name == "__init__":
+            head += "\n" + signature(member, node.name, bound=True).removesuffix(" -> None")
     paragraphs = [code(head), prose(thing.doc)]
     rows = []
     for field in fields(thing):
@@ -311,16 +318,18 @@ def class_text(node: ast.ClassDef, thing: Thing) -> str:
         paragraphs.append("| field | type | default | meaning |\n| --- | --- | --- | --- |\n"
                      + "\n".join(rows))  # fmt: skip
     tests = []
-    for each, marks in members(thing):
-        doc = ast.get_docstring(each) or ""
-        if each.name.startswith("test_"):
-            tests.append(f"| `{each.name}` | {cell(doc)} |")
-        elif {"property", "functools.cached_property"} & marks:
-            gives = "" if each.returns is None else f": {ast.unparse(each.returns)}"
-            paragraphs.append(f"**`{each.name}{gives}`**\n\n{prose(doc)}")
+    for method, marks in members(thing):
+        doc = ast.get_docstring(method) or ""
+        if method.name.startswith("test_"):
+            tests.append(f"| `{method.name}` | {cell(doc)} |")
+            continue
+        if {"property", "functools.cached_property"} & marks:
+            title = method.name
+            if method.returns is not None:
+                title += f": {ast.unparse(method.returns)}"
         else:
-            bound = "staticmethod" not in marks
-            paragraphs.append(f"**`{signature(each, bound=bound)}`**\n\n{prose(doc)}")
+            title = signature(method, bound="staticmethod" not in marks)
+        paragraphs.append(f"**`{title}`**\n\n{prose(doc)}")
     if tests:
         paragraphs.append("| test | what must hold |\n| --- | --- |\n" + "\n".join(tests))
     return "\n\n".join(part.rstrip() for part in paragraphs if part) + "\n"

@@ -39,16 +39,16 @@ def cases(
 
     Several of them stack: the test is run for every combination.
     """
-    argument_names = (
-        [name.strip() for name in names.split(",")] if isinstance(names, str) else names
-    )
+    argument_names = names
+    if isinstance(names, str):
+        argument_names = [name.strip() for name in names.split(",")]
     values = list(values)
     rows = [_row(value, len(argument_names)) for value in values]
     labels = _labels(values, rows, ids)
-    axis = [
-        (label, dict(zip(argument_names, row, strict=True)))
-        for label, row in zip(labels, rows, strict=True)
-    ]
+    axis = []
+    for label, row in zip(labels, rows, strict=True):
+        arguments = dict(zip(argument_names, row, strict=True))
+        axis.append((label, arguments))
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         return _looping(function, axis)
@@ -69,7 +69,7 @@ def _labels(values: list[Any], rows: list[Sequence[Any]], ids: Any) -> list[str]
     labels = []
     for value, row in zip(values, rows, strict=True):
         own_label = value.id if isinstance(value, PARAM) else None
-        labels.append(own_label or "-".join(_label(part, ids) for part in row))
+        labels.append(own_label or "-".join(_label(argument, ids) for argument in row))
     return labels
 
 
@@ -91,16 +91,24 @@ def _looping(
     def test(*args: Any, **fixtures: Any) -> None:
         outcomes = _Outcomes()
         for number, combination in enumerate(itertools.product(*axes)):
-            arguments = {name: value for _, row in combination for name, value in row.items()}
+            arguments: dict[str, Any] = {}
+            for _, arguments_of_axis in combination:
+                arguments |= arguments_of_axis
             with outcomes.of(combination), _own(fixtures, number) as own:
                 inner(*args, **own, **arguments)
         outcomes.report()
 
     signature = inspect.signature(inner)
-    looped = {name for each_axis in axes for name in each_axis[0][1]}
-    kept = [each for name, each in signature.parameters.items() if name not in looped]
+    looped: set[str] = set()
+    for (_, first_arguments), *_ in axes:
+        looped |= first_arguments.keys()
+    fixtures_only = [
+        parameter for name, parameter in signature.parameters.items() if name not in looped
+    ]
     del test.__wrapped__  # type: ignore[attr-defined]
-    test.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    test.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=fixtures_only
+    )
     setattr(test, MARK, (inner, axes))
     return test
 

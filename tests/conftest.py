@@ -76,8 +76,8 @@ def pytest_collection_finish() -> None:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Pass a folder that holds no tests; a selection that matches none stays a failure."""
     if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
-        asked = [Path(arg.split("::")[0]) for arg in session.config.args]
-        if not any(path.is_file() or any(path.rglob("test_*.py")) for path in asked):
+        paths = [Path(argument.split("::")[0]) for argument in session.config.args]
+        if not any(path.is_file() or any(path.rglob("test_*.py")) for path in paths):
             session.exitstatus = pytest.ExitCode.OK
 
 

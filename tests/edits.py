@@ -23,7 +23,9 @@ def compact(record: Any) -> bytes:
 def mutated(value: Any, rng: random.Random, depth: int = 0) -> Any:
     """Return a JSON value with something changed, somewhere inside."""
     if isinstance(value, dict) and value and depth < 4 and rng.random() < 0.7:
-        edited, key, edit = dict(value), rng.choice(list(value)), rng.random()
+        edited = dict(value)
+        key = rng.choice(list(value))
+        edit = rng.random()
         if edit < 0.6:
             edited[key] = mutated(value[key], rng, depth + 1)
         elif edit < 0.75:
@@ -31,12 +33,14 @@ def mutated(value: Any, rng: random.Random, depth: int = 0) -> Any:
         elif edit < 0.85:
             edited[rng.choice(KEYS)] = rng.choice(ODD_VALUES)
         else:
-            edited = {each: value[each] for each in rng.sample(list(value), len(value))}
+            keys_in_any_order = rng.sample(list(value), len(value))
+            edited = {name: value[name] for name in keys_in_any_order}
         return edited
     if isinstance(value, list) and value and depth < 4 and rng.random() < 0.7:
-        items, at = list(value), rng.randrange(len(value))
-        items[at] = mutated(items[at], rng, depth + 1)
-        return rng.choice([items, items[:at], items + items])
+        items = list(value)
+        index = rng.randrange(len(value))
+        items[index] = mutated(items[index], rng, depth + 1)
+        return rng.choice([items, items[:index], items + items])
     if type(value) is int and rng.random() < 0.4:
         return value + rng.choice([1, -1, 8, 1 << 16, 1 << 32])
     return rng.choice(ODD_VALUES)

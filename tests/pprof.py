@@ -39,12 +39,11 @@ def profile_class() -> Any:
     for name, fields in messages.items():
         message = file.message_type.add(name=name)
         for field, number, kind, repeated in fields:
-            made = message.field.add(
-                name=field, number=number, type=plain.get(kind, kinds.TYPE_MESSAGE),
-                label=kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL,
-            )  # fmt: skip
+            label = kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
+            type_number = plain.get(kind, kinds.TYPE_MESSAGE)
+            descriptor = message.field.add(name=field, number=number, type=type_number, label=label)
             if kind not in plain:
-                made.type_name = f".perftools.profiles.{kind}"
+                descriptor.type_name = f".perftools.profiles.{kind}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("perftools.profiles.Profile"))

@@ -27,5 +27,8 @@ def newest(name: str) -> list[str]:
             version = path.name[len(name) + 1 :]
             if version.isdigit() and os.access(path, os.X_OK):
                 versions.setdefault(str(path), int(version))
-    plain = shutil.which(name)
-    return [*sorted(versions, key=lambda path: -versions[path]), *([plain] if plain else [])]
+    newest_first = sorted(versions, key=lambda path: -versions[path])
+    without_version = shutil.which(name)
+    if without_version:
+        newest_first.append(without_version)
+    return newest_first

@@ -61,27 +61,28 @@ def made(host: Host, path: Path, format: str, folder: Path) -> bytes:
 def samples() -> dict[str, tuple[str | None, bytes]]:
     """Captures by a name: their format, where it cannot be detected, and their bytes."""
     host = default_host()
-    found: dict[str, tuple[str | None, bytes]] = {}
+    captures: dict[str, tuple[str | None, bytes]] = {}
     for path in FILES:
-        found[path.name] = (None, path.read_bytes())
+        captures[path.name] = (None, path.read_bytes())
     for reader in host.readers.values():
         if reader.sample is not None:
-            found[f"sample of {reader.format}"] = (reader.format, reader.sample(SAMPLE_BYTES))
+            data = reader.sample(SAMPLE_BYTES)
+            captures[f"sample of {reader.format}"] = (reader.format, data)
     with tempfile.TemporaryDirectory() as folder:
         for path in FILES:
             for format in MADE.get(path.name, ()):
                 data = made(host, path, format, Path(folder))
-                found[f"{path.name} as {format}"] = (format, data)
+                captures[f"{path.name} as {format}"] = (format, data)
         with host.open(SHORT_XRAY) as capture:
             data = export_bytes(capture, "llvm-yaml", Path(folder))
-        found[f"{SHORT_XRAY.name} as llvm-yaml"] = ("llvm-yaml", data)
-    entries = [
-        hand.entry(hand.manifest(7, "core/net", "fuchsia-pkg://net"), tag=7),
-        *(hand.entry(hand.text_log(f"line {at}", time=at, severity=0x10 * at)) for at in range(6)),
-    ]
-    found["a ring"] = ("log-ring", hand.ring(entries))
-    found["a packet"] = ("log-legacy", hand.packet("hello", "one", "two"))
-    return found
+        captures[f"{SHORT_XRAY.name} as llvm-yaml"] = ("llvm-yaml", data)
+    entries = [hand.entry(hand.manifest(7, "core/net", "fuchsia-pkg://net"), tag=7)]
+    for number in range(6):
+        log = hand.text_log(f"line {number}", time=number, severity=0x10 * number)
+        entries.append(hand.entry(log))
+    captures["a ring"] = ("log-ring", hand.ring(entries))
+    captures["a packet"] = ("log-legacy", hand.packet("hello", "one", "two"))
+    return captures
 
 
 @functools.cache

@@ -16,7 +16,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("fxframework", "plugins", "emulator", "examples/plugins")
 SHIPPED = (*CODE, "docs", "examples", "README.md", "CONTRIBUTING.md")
-MODULE_LINES, FUNCTION_LINES, PARAMETERS = 950, 130, 10
+MODULE_LINES = 950
+FUNCTION_LINES = 130
+PARAMETERS = 10
 
 PHRASES = {
     r"\b(is|are|was|were|be) (not )?told\b(?!\s(apart|from)\b)": "use 'is reported', 'is given'",
@@ -35,9 +37,9 @@ CITATIONS = r"CONTRACTS|DESIGN §|\bnotes §|\(notes §|trials\.md"
 def files(*suffixes: str, under: tuple[str, ...]) -> Iterator[Path]:
     for name in under:
         path = ROOT / name
-        for each in [path] if path.is_file() else sorted(path.rglob("*")):
-            if each.suffix in suffixes and "__pycache__" not in each.parts:
-                yield each
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            if file.suffix in suffixes and "__pycache__" not in file.parts:
+                yield file
 
 
 def modules() -> list[str]:
@@ -53,7 +55,8 @@ def complaints(
     check: Callable[[str], Collection[str]], names: Iterable[str]
 ) -> dict[str, Collection[str]]:
     """What a check finds, by the file it is of."""
-    return {name: found for name in names if (found := check(name))}
+    findings = {name: check(name) for name in names}
+    return {name: listed for name, listed in findings.items() if listed}
 
 
 @pytest.mark.parametrize("room", ["kit/__init__", "plugin", "wire/__init__"])
@@ -82,16 +85,20 @@ def too_large(name: str) -> list[str]:
     """What of a module is over a limit."""
     path = ROOT / name
     lines = len(path.read_text("utf-8").splitlines())
-    found = [f"{lines} lines; split it"] if lines > MODULE_LINES else []
+    too_long = []
+    if lines > MODULE_LINES:
+        too_long.append(f"{lines} lines; split it")
     for node in functions_of(parsed(name)):
         length = (node.end_lineno or node.lineno) - node.lineno + 1
         if length > FUNCTION_LINES:
-            found.append(f"{node.name}: {length} lines")
-        taken = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
-        count = len(taken) + len(node.args.kwonlyargs) - (taken[:1] in (["self"], ["cls"]))
+            too_long.append(f"{node.name}: {length} lines")
+        parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        count = len(parameters)
+        if parameters and parameters[0].arg in {"self", "cls"}:
+            count -= 1
         if count > PARAMETERS:
-            found.append(f"{node.name}: {count} parameters")
-    return found
+            too_long.append(f"{node.name}: {count} parameters")
+    return too_long
 
 
 def test_sizes() -> None:
@@ -106,14 +113,13 @@ def shipped() -> dict[str, str]:
 
 def offences(text: str) -> list[str]:
     """Phrases that read as translated, and citations of what does not ship, with their lines."""
-    return [
-        f"line {text.count(chr(10), 0, match.start()) + 1}: {match[0]!r}: {instead}"
-        for phrase, instead in (
-            *PHRASES.items(),
-            (CITATIONS, "cite the docs or the public document"),
-        )
-        for match in re.finditer(phrase, text)
-    ]
+    remedies = {**PHRASES, CITATIONS: "cite the docs or the public document"}
+    complaints_of_text = []
+    for phrase, instead in remedies.items():
+        for match in re.finditer(phrase, text):
+            line = text.count("\n", 0, match.start()) + 1
+            complaints_of_text.append(f"line {line}: {match[0]!r}: {instead}")
+    return complaints_of_text
 
 
 def test_language() -> None:
@@ -140,10 +146,10 @@ def test_offences_are_found() -> None:
                     reason="import-linter is not installed")  # fmt: skip
 def test_import_contracts() -> None:
     command = Path(sys.executable).parent / "lint-imports"
-    done = subprocess.run(
+    result = subprocess.run(
         [command, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout[-3000:]
+    assert result.returncode == 0, result.stdout[-3000:]
 
 
 # --- Findings by name ----------------------------------------------------------------------------
@@ -153,42 +159,50 @@ CODE_OF_A_RULE = re.compile(r'^(\w+) = Rule\(\s*"((?:[A-Z]+|\$\{CODE\})\d{4})"',
 
 def catalogues() -> dict[str, dict[str, str]]:
     """The names of rules by code, for each folder of product code that has a rules.py."""
-    found = {}
+    names_by_folder = {}
     for path in files(".py", ".in", under=CODE):
         if path.name in {"rules.py", "rules.py.in"}:
-            names = {code: name for name, code in CODE_OF_A_RULE.findall(path.read_text("utf-8"))}
-            found[path.parent.relative_to(ROOT).as_posix()] = names
-    return found
+            names_and_codes = CODE_OF_A_RULE.findall(path.read_text("utf-8"))
+            folder = path.parent.relative_to(ROOT).as_posix()
+            names_by_folder[folder] = {code: name for name, code in names_and_codes}
+    return names_by_folder
 
 
 def literal_codes(text: str, codes: dict[str, str]) -> list[str]:
     """Where a text has the code of a rule, or defines the number of one, instead of its name."""
     numbers = {name: int(code[-4:]) for code, name in codes.items()}
     prefixes = {re.escape(code[:-4]) for code in codes}
-    literal = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\d{{4}}\b" if prefixes else r"(?!)")
-    defined = re.compile(r"^\s*(\w+)(?:\s*:[^=\n]*)? = (\d+)\b", re.MULTILINE)
-    found = literal.findall(text)
-    found += [f"{name} = {value}" for name, value in defined.findall(text)
-              if numbers.get(name) == int(value)]  # fmt: skip
-    return found + re.findall(r"\b(?:notes\.(?:add|count)|numbered)\(\d+", text)
+    literals = []
+    if prefixes:
+        literals += re.findall(rf"(?<!\w)(?:{'|'.join(prefixes)})\d{{4}}\b", text)
+    for name, value in re.findall(r"^\s*(\w+)(?:\s*:[^=\n]*)? = (\d+)\b", text, re.MULTILINE):
+        if numbers.get(name) == int(value):
+            literals.append(f"{name} = {value}")
+    return literals + re.findall(r"\b(?:notes\.(?:add|count)|numbered)\(\d+", text)
 
 
 def test_findings_have_names() -> None:
     folders = catalogues()
-    assert {"fxframework/fxframework", *(f"plugins/{name}/fx_{name}" for name in
-            ("inspect", "log", "trace", "xray"))} <= folders.keys()  # fmt: skip
-    codes = {code: name for names in folders.values() for code, name in names.items()}
-    found = {}
+    host = "fxframework/fxframework"
+    plugins = {f"plugins/{name}/fx_{name}" for name in ("inspect", "log", "trace", "xray")}
+    assert {host, *plugins} <= folders.keys()
+    all_codes: dict[str, str] = {}
+    for names in folders.values():
+        all_codes |= dict.fromkeys(names, "")
+    literals_by_file = {}
     for path in files(".py", ".pxd", ".in", under=CODE):
         if path.name.removesuffix(".in") == "rules.py" or "tests" in path.parts:
             continue
-        folder = path.relative_to(ROOT).as_posix()
-        own = next((names for place, names in folders.items() if folder.startswith(f"{place}/")
-                    and place != "fxframework/fxframework"), {})  # fmt: skip
+        file = path.relative_to(ROOT).as_posix()
+        own_names: dict[str, str] = {}
+        for folder, names in folders.items():
+            if folder != host and file.startswith(f"{folder}/"):
+                own_names = names
         text = path.read_text("utf-8")
-        if literal := [*literal_codes(text, own), *literal_codes(text, dict.fromkeys(codes, ""))]:
-            found[folder] = literal
-    assert not found
+        literals = literal_codes(text, own_names) + literal_codes(text, all_codes)
+        if literals:
+            literals_by_file[file] = literals
+    assert not literals_by_file
 
 
 LAYOUTS = {"format.py"}
@@ -213,13 +227,11 @@ def bare_bits(tree: ast.Module) -> list[str]:
 
 @pytest.mark.parametrize("plugin", ["inspect", "log", "trace", "xray"])
 def test_one_file_knows_where_a_bit_lies(plugin: str) -> None:
-    found = [
-        f"{name}:{each}"
-        for name in modules()
-        if name.startswith(f"plugins/{plugin}/") and Path(name).name not in LAYOUTS
-        for each in bare_bits(parsed(name))
-    ]
-    assert not found
+    own_modules = [name for name in modules() if name.startswith(f"plugins/{plugin}/")]
+    assert not complaints(
+        lambda name: bare_bits(parsed(name)),
+        [name for name in own_modules if Path(name).name not in LAYOUTS],
+    )
 
 
 def test_bare_bits_are_found() -> None:
@@ -254,7 +266,7 @@ FROM_BYTES = re.compile(r"(^struct\.\w+|\bint\.from_bytes|\.bits)$")
 
 def words_taken(tree: ast.Module, bits: Collection[str] = ()) -> list[str]:
     """What takes numbers out of bytes, or ``bits``, by the names of fields, out of numbers."""
-    taken = []
+    places = []
     for node in ast.walk(tree):
         text = ast.unparse(node) if isinstance(node, ast.expr) else ""
         is_taking = False
@@ -268,8 +280,8 @@ def words_taken(tree: ast.Module, bits: Collection[str] = ()) -> list[str]:
             is_view = called.endswith((".view", ".frombuffer")) and re.search("['\"][<>]", text)
             is_taking = bool(is_view or FROM_BYTES.search(called))
         if is_taking:
-            taken.append(f"{getattr(node, 'lineno', 0)}: {text}")
-    return taken
+            places.append(f"{getattr(node, 'lineno', 0)}: {text}")
+    return places
 
 
 @pytest.mark.parametrize("plugin", DECLARE_OR_WRITE)
@@ -278,13 +290,12 @@ def test_words_are_taken_by_wire_alone(plugin: str) -> None:
     declared = r"^(\w+)(?: = \w+\.layout\.bits| = _?[bB]its)\("
     bits = re.findall(declared, shipped()[f"{root}format.py"], re.MULTILINE)
     assert bits
-    found = [
-        f"{name}:{each}"
-        for name in modules()
-        if name.startswith(root) and name.removeprefix(root) not in DECLARE_OR_WRITE[plugin]
-        for each in words_taken(parsed(name), bits)
-    ]
-    assert not found
+    own_modules = [name for name in modules() if name.startswith(root)]
+    exempt = {f"{root}{name}" for name in DECLARE_OR_WRITE[plugin]}
+    assert not complaints(
+        lambda name: words_taken(parsed(name), bits),
+        [name for name in own_modules if name not in exempt],
+    )
 
 
 def test_words_that_are_taken_are_found() -> None:
@@ -346,11 +357,11 @@ MODULES = {"inspect": 39, "log": 30, "trace": 56, "xray": 49}
 @pytest.mark.parametrize("plugin", MODULES)
 def test_plugins_have_one_plan(plugin: str) -> None:
     folder = ROOT / "plugins" / plugin / f"fx_{plugin}"
-    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}
-    found |= {path.relative_to(folder).as_posix()[:-1] for path in folder.rglob("*.pyx")}
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}
+    names |= {path.relative_to(folder).as_posix()[:-1] for path in folder.rglob("*.pyx")}
     instead = OTHERWISE.get(plugin, {})
-    assert not {name for name in PLAN if not {name, instead.get(name, name)} & found}
-    assert len([name for name in found if not name.endswith("__init__.py")]) <= MODULES[plugin]
+    assert not {name for name in PLAN if not {name, instead.get(name, name)} & names}
+    assert len([name for name in names if not name.endswith("__init__.py")]) <= MODULES[plugin]
 
 
 DEFINED = ast.ClassDef | ast.FunctionDef
@@ -365,15 +376,17 @@ def test_places_that_read_names_exist(plugin: str) -> None:
     for path in (package / "read").glob("*.py"):
         for node in parsed(path.relative_to(ROOT).as_posix()).body:
             if isinstance(node, DEFINED):
-                inside = [each.name for each in node.body if isinstance(each, DEFINED)]
-                names |= {node.name, *inside, *(f"{node.name}.{name}" for name in inside)}
+                names.add(node.name)
+                for member in node.body:
+                    if isinstance(member, DEFINED):
+                        names |= {member.name, f"{node.name}.{member.name}"}
     for path in (package / "read").glob("*.pyx"):
         owner = ""
         for line in path.read_text("utf-8").splitlines():
-            if found := re.match(r"cdef class (\w+)", line):
-                owner = found[1]
-            elif found := re.match(r"    (?:cp?def [\w ]+ |def )(\w+)\(", line):
-                names |= {path.stem, owner, found[1], f"{owner}.{found[1]}"}
+            if match := re.match(r"cdef class (\w+)", line):
+                owner = match[1]
+            elif match := re.match(r"    (?:cp?def [\w ]+ |def )(\w+)\(", line):
+                names |= {path.stem, owner, match[1], f"{owner}.{match[1]}"}
     text = ast.get_docstring(parsed((package / "read/__init__.py").relative_to(ROOT).as_posix()))
     named = set(re.findall("``(.+?)``", text or ""))
     assert len(named) > 8
@@ -437,16 +450,17 @@ def test_the_glossary_has_each_word_once() -> None:
 
 def other_voices(tree: ast.Module) -> list[str]:
     """First lines of docstrings that describe a function, and do not say what it does."""
-    found = []
+    first_lines = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        if any(ast.unparse(each).endswith("property") for each in node.decorator_list):
+        decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+        if any(decorator.endswith("property") for decorator in decorators):
             continue
         text = ast.get_docstring(node) or ""
         if re.match(r"(Whether|Gives|Tells)\b", text) or re.search(r"[.;:]\s+[Gg]ives\b", text):
-            found.append(text.splitlines()[0])
-    return found
+            first_lines.append(text.splitlines()[0])
+    return first_lines
 
 
 def test_docstrings_are_imperative() -> None:

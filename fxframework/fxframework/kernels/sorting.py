@@ -31,7 +31,8 @@ def order_and_keys(
     if keys.size < 2 or bool((keys[1:] >= keys[:-1]).all()):
         return None, keys
     if bool((keys[1:] < keys[:-1]).all()):
-        return np.arange(keys.size - 1, -1, -1), np.flip(keys).copy()
+        from_last_to_first = np.arange(keys.size - 1, -1, -1)
+        return from_last_to_first, np.flip(keys).copy()
     keys = keys.astype(np.int64, copy=False)
     lowest = keys.min()
     # Differences wrap where keys are far apart, and are right all the same without a sign.

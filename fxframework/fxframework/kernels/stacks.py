@@ -60,7 +60,8 @@ class Stacks:
         """Return the stacks of slices by row, -1 for none; int64 of the shape of the rows."""
         stacks = np.full(rows.size, -1)
         is_slice = rows >= 0
-        stacks[is_slice] = (self._nodes.array[rows[is_slice]] >> NODE_SHIFT) - 1
+        nodes = self._nodes.array[rows[is_slice]] >> NODE_SHIFT
+        stacks[is_slice] = nodes - 1
         return stacks
 
     @property

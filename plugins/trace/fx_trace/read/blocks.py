@@ -569,7 +569,8 @@ class TraceBlocks(BlockReader):
         is_other = (said[:, 1:] != said[:, :-1]).any(0)
         begins = np.flatnonzero(np.append(True, is_other)[: rows.size])
         # A rate right before another one is nobody's.
-        holds_for_a_row = np.append(np.diff(rows[begins]) > 1, True)[: begins.size]
+        is_followed_by_row = np.diff(rows[begins]) > 1
+        holds_for_a_row = np.append(is_followed_by_row, True)[: begins.size]
         begins = begins[holds_for_a_row]
         clocks, index = np.unique(said[:, begins], axis=1, return_inverse=True)
         turn = self.turns[0]._replace(lent_rate_at=-1, lacks_rate=False)

@@ -286,7 +286,9 @@ class RecordEncoder(Encoder):
 def is_one_record(data: bytes, *, big_endian: bool) -> bool:
     """Return whether bytes are one record by its header, of a sound size."""
     least = LEAST.get(TYPE.get(data, 0, big_endian), WORD)
-    return any(data[:WORD]) and claimed_bytes(data, big_endian=big_endian) == len(data) >= least
+    if not any(data[:WORD]):
+        return False
+    return claimed_bytes(data, big_endian=big_endian) == len(data) >= least
 
 
 def _unheard(rule: Rule, value: object = None) -> None:

@@ -234,7 +234,8 @@ class TraceFile:
             limits=limits,
             stretches=[(0, whole, True), *odd],
         )
-        file.begins_wrong = source.size > 0 and file.words[:1].tolist() != [wrapped(MAGIC_WORD)]
+        begins_with_magic = file.words[:1].tolist() == [wrapped(MAGIC_WORD)]
+        file.begins_wrong = source.size > 0 and not begins_with_magic
         return file
 
     def framing(self) -> Frames:

@@ -197,9 +197,10 @@ class RowReader(TraceBlocks):
         super().__init__(file, limits, strings, tables=())
         self.speakers.thread_pool = self.threads.pool
         self.longest_string = limits.max_string or 1 << 62
-        self.rows = dict.fromkeys(
-            ("counters", "sched", "logs", "args", "blobs", "trace_objects", "trace_profiler"), 0
-        ) | dict.fromkeys(EVENTS_OF, 0)
+        other_tables = (
+            "counters", "sched", "logs", "args", "blobs", "trace_objects", "trace_profiler",
+        )  # fmt: skip
+        self.rows = dict.fromkeys((*other_tables, *EVENTS_OF), 0)
         """Rows so far, by table, and of `ends`."""
         self.kinds_seen = np.zeros(wire.KINDS, np.int64)
         """Records of each kind: by 16 * type + subtype, and by the numbers of ``format``."""
@@ -354,7 +355,8 @@ class RowReader(TraceBlocks):
                     detail = self.details.number_of(rules.odd_bytes_detail(end))
                     run.note_rows(int(rules.ODD_BYTES), np.array([row]), np.array([detail]))
             else:  # metadata in an image, which says nothing
-                self.count_kind(r.METADATA_KIND.of(int(self.file.words[place // WORD])), 1)
+                word = int(self.file.words[place // WORD])
+                self.count_kind(r.METADATA_KIND.of(word), 1)
 
     def count_kind(self, number: int, count: int) -> None:
         """Count records of a kind, if it is one (-1 is none)."""

@@ -33,8 +33,8 @@ class StepsBack:
     ) -> int:
         """Return the first event that is earlier than one before it on its thread; -1 if none is.
 
-        Of slices with an end (SPAN) that begin together, the longest has to come first, because it
-        encloses the others. ``ends`` are theirs, None if there are none.
+        If slices with an end (SPAN) begin together, the longest has to come first, because it
+        encloses the others. ``ends`` has the end of each such slice; it is None without them.
         """
         self._make_room(thread_count)
         order = stable_order(threads)
@@ -46,7 +46,8 @@ class StepsBack:
         is_back[order] = time < self._before(LAST_TIME, thread, time)
         if ends is not None:
             begins = order[np.isin(what[order], (BEGIN, SPAN))]
-            thread, time = threads[begins], times[begins]
+            thread = threads[begins]
+            time = times[begins]
             is_span = what[begins] == SPAN
             end = np.where(is_span, ends[begins], NEVER_ENDS)
             is_together = time == self._before(LAST_BEGIN, thread, time)
@@ -64,7 +65,10 @@ class StepsBack:
             self._threads = threads
 
     def _before(self, number: int, thread: NDArray[np.int32], values: I64) -> I64:
-        """Return the value of the one before each, by thread; keep the last one of each thread."""
+        """Return the value before each one on its thread, and keep the last value of each thread.
+
+        ``values`` are grouped by thread.
+        """
         before = np.empty_like(values)
         before[1:] = values[:-1]
         is_first = begins_of_runs(thread)
