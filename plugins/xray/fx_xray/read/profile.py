@@ -7,10 +7,10 @@ within its caller's, from time 0 on.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,23 +45,6 @@ SLICES: Final = STANDARD_TABLES["slices"].extended(
 )
 
 
-@attrs.define
-class Path:
-    """A path of calls of a thread."""
-
-    parent: int
-    """Number of the path without its innermost function; -1 if it has one function."""
-    function: int
-    thread: int
-    depth: int
-    offset: int
-    """Of the block that has it first."""
-    calls: int = 0
-    ticks: int = 0
-    start: int = 0
-    """Ticks of the thread's paths before it."""
-
-
 def words_of(data: NDArray[np.uint8]) -> I64:
     """Return the bytes behind a block's header as numbers, int64 of shape (words,)."""
     places = WORD_BYTES * np.arange(data.size // WORD_BYTES)
@@ -83,15 +66,32 @@ def whole_paths(words: I64) -> Iterator[tuple[int, int]]:
 
 
 class Paths:
-    """The paths of a profile, each summed over all blocks of its thread; callers come first."""
+    """The paths of a profile, each summed over all blocks of its thread; callers come first.
+
+    A path is a number: its place in the columns.
+    """
 
     def __init__(self) -> None:
         self.threads: dict[int, tuple[int, int]] = {}
         """The number of each thread, and the offset of its first block."""
-        self.paths: list[Path] = []
         self.cut: list[tuple[int, int]] = []
         """Offsets of blocks that end within a path, and the bytes of what is left of it."""
+        self.parent = array("q")
+        """The path without its innermost function; -1 of a path of one function."""
+        self.function = array("I")
+        self.thread = array("i")
+        self.depth = array("i")
+        self.offset = array("q")
+        """Of the block that has the path first."""
+        self.calls = array("q")
+        """At most ``NS_MAX``, as are ticks."""
+        self.ticks = array("q")
+        self.start = array("q")
+        """Ticks of the thread's paths before it."""
         self._numbers = PairMap()
+
+    def __len__(self) -> int:
+        return len(self.parent)
 
     def add(self, data: NDArray[np.uint8], offset: int, tid: int) -> None:
         """Add the paths in the bytes behind a block's header; ``offset`` is the block's."""
@@ -99,55 +99,74 @@ class Paths:
         words = words_of(data)
         end = 0
         for start, zero in whole_paths(words):
-            path = self._path(words[start:zero].tolist(), thread, offset)
-            if path is not None:
-                path.calls += CALLS.get(data.data, zero * WORD_BYTES)
-                path.ticks += TICKS.get(data.data, zero * WORD_BYTES)
+            path = self._path(words[start:zero], thread, offset)
+            if path >= 0:
+                calls = CALLS.get(data.data, zero * WORD_BYTES)
+                ticks = TICKS.get(data.data, zero * WORD_BYTES)
+                self.calls[path] = min(self.calls[path] + calls, NS_MAX)
+                self.ticks[path] = min(self.ticks[path] + ticks, NS_MAX)
             end = zero + TOTAL_WORDS
         words_left = words.size - end
         if words_left:
             self.cut.append((offset, words_left * WORD_BYTES))
 
-    def _path(self, functions: list[int], thread: int, offset: int) -> Path | None:
-        """Return the path of functions, innermost first, with its callers; None of no function."""
-        parent = -1
-        path = None
-        for depth, function in enumerate(reversed(functions)):
+    def _path(self, functions: I64, thread: int, offset: int) -> int:
+        """Return the path of functions, innermost first, added with its callers; -1 of none."""
+        path = -1
+        # As an array: a path may have millions of functions.
+        for depth, function in enumerate(array("q", functions[::-1].tobytes())):
             # Outermost functions have no caller, but are other paths in each thread.
-            caller = parent if depth else -1 - thread
+            caller = path if depth else -1 - thread
             number = self._numbers.number(caller, function)
-            if number == len(self.paths):
-                self.paths.append(Path(parent, function, thread, depth, offset))
-            path = self.paths[number]
-            parent = number
+            if number == len(self):
+                for column, value in (
+                    (self.parent, path),
+                    (self.function, function),
+                    (self.thread, thread),
+                    (self.depth, depth),
+                    (self.offset, offset),
+                    (self.calls, 0),
+                    (self.ticks, 0),
+                ):
+                    column.append(value)
+            path = number
         return path
 
     def finish(self) -> None:
-        """Give paths their places in time; those that were not written take as long as callees."""
+        """Give paths their places in time; those that were not written take as long as callees.
+
+        No paths are added from here on.
+        """
+        del self._numbers
         # Callers come before callees. So a walk backwards meets a path when the ticks of all of its
         # callees are summed, and a walk forwards when the start of its caller is known.
-        ticks_of_callees = [0] * len(self.paths)
-        for number in reversed(range(len(self.paths))):
-            path = self.paths[number]
-            path.ticks = max(path.ticks, ticks_of_callees[number])
-            if path.parent >= 0:
-                ticks_of_callees[path.parent] += path.ticks
-        next_starts: dict[int, int] = {}
-        for number, path in enumerate(self.paths):
-            # Outermost paths of a thread lie one behind the other, as callees of the thread do.
-            caller = path.parent if path.depth else -1 - path.thread
-            path.start = next_starts.get(caller, 0)
-            next_starts[caller] = path.start + path.ticks
-            next_starts[number] = path.start
+        ticks_of_callees = array("q", bytes(8 * len(self)))
+        for path in reversed(range(len(self))):
+            ticks = max(self.ticks[path], ticks_of_callees[path])
+            self.ticks[path] = ticks
+            caller = self.parent[path]
+            if caller >= 0:
+                ticks_of_callees[caller] = min(ticks_of_callees[caller] + ticks, NS_MAX)
+        # Outermost paths of a thread lie one behind the other, as callees of the thread do.
+        next_starts_of_threads = array("q", bytes(8 * len(self.threads)))
+        self.start = array("q", bytes(8 * len(self)))
+        next_starts = array("q", bytes(8 * len(self)))
+        for path, ticks in enumerate(self.ticks):
+            starts, place = next_starts, self.parent[path]
+            if place < 0:
+                starts, place = next_starts_of_threads, self.thread[path]
+            start = starts[place]
+            self.start[path] = start
+            next_starts[path] = start
+            starts[place] = min(start + ticks, NS_MAX)
 
     def column(self, name: str, kind: Any = np.int64) -> Any:
-        """Return an attribute of all paths as a column, of shape (paths,).
+        """Return a column of all paths, of shape (paths,).
 
         Numbers are limited so that their sum fits.
         """
-        largest = NS_MAX // max(1, len(self.paths))
-        values = (min(getattr(path, name), largest) for path in self.paths)
-        return np.fromiter(values, kind, len(self.paths))
+        largest = NS_MAX // max(1, len(self))
+        return np.minimum(np.array(getattr(self, name), np.int64), largest).astype(kind)
 
 
 class Threads(NamedTuple):
@@ -179,13 +198,13 @@ class ProfilePass(BlockPass):
         np.add.at(calls, row_of_path, self.paths.column("calls"))
         self.functions = ids, calls
         self.function_offsets = self.paths.column("offset")[first_paths]
-        if self.paths.paths:
+        if len(self.paths):
             ends = self.paths.column("start") + self.paths.column("ticks")
             self._range = 0, int(to_ns(ends, capture.frequency).max())
         self._rows |= {
             "processes": min(tids.size, 1),
             "threads": tids.size,
-            "slices": len(self.paths.paths),
+            "slices": len(self.paths),
             "xray_functions": ids.size,
         }
 
@@ -262,7 +281,7 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
         return columns
 
     def _slices(self, paths: Paths) -> Columns:
-        count = len(paths.paths)
+        count = len(paths)
         start_ticks = paths.column("start")
         length_ticks = paths.column("ticks")
         functions = paths.column("function", np.uint32)
