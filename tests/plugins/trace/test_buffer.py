@@ -250,7 +250,7 @@ def test_a_crash_after_any_store_leaves_whole_records(mode: str, seed: int) -> N
     buffer.on_full = buffer.saved
     formatted = len(memory.stores)
     allowed: list[list[list[bytes]]] = []  # by store: what an image may read as
-    for number in range(120):
+    for number in range(72):
         record = blob(number, int(rng.integers(2, 40)))
         durable = bool(rng.random() < 0.1)
         before, halves, without = model.reads(), len(model.halves), model.without_older()
