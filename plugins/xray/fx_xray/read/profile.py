@@ -113,8 +113,8 @@ class Paths:
     def _path(self, functions: I64, thread: int, offset: int) -> int:
         """Return the path of functions, innermost first, added with its callers; -1 of none."""
         path = -1
-        # As an array: a path may have millions of functions.
-        for depth, function in enumerate(array("q", functions[::-1].tobytes())):
+        # No list: a path may have millions of functions.
+        for depth, function in enumerate(functions[::-1].copy().data):
             # Outermost functions have no caller, but are other paths in each thread.
             caller = path if depth else -1 - thread
             number = self._numbers.number(caller, function)
