@@ -59,7 +59,7 @@ from fx_xray.format import (
     TypedEvent,
 )
 from fx_xray.read.columns import expanded, latest, shifted
-from fx_xray.read.frames import IS_EVENT, ROOM, FdrPolicy, Found, Records, Rows
+from fx_xray.read.frames import IS_EVENT, ROOM, FdrPolicy, Found, GatheredParts, Records, Rows
 from fxframework.errors import Rule
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.kit.scanned import FINDING_FIELDS
@@ -281,21 +281,8 @@ class FdrFrames:
 
     def finish(self) -> Frames:
         """End the last buffer, at the end of the file."""
-        no_numbers = np.zeros(0, np.int64)
-        no_kinds = np.zeros(0, np.uint8)
-        no_marks = np.zeros(0, np.bool_)
-        rows = Rows(
-            begin=no_numbers,
-            end=no_numbers,
-            counts=no_numbers,
-            kind=no_kinds,
-            fault=no_numbers,
-            closes=no_marks,
-            by_extents=no_marks,
-            is_cut_off=no_marks,
-        )
         self.policy.gathered.found = []
-        block = Block(self, rows)
+        block = Block(self, GatheredParts().joined())
         block.find_cut()
         return block.frames(self.policy.size)
 

@@ -119,16 +119,13 @@ class Paths:
             caller = path if depth else -1 - thread
             number = self._numbers.number(caller, function)
             if number == len(self):
-                for column, value in (
-                    (self.parent, path),
-                    (self.function, function),
-                    (self.thread, thread),
-                    (self.depth, depth),
-                    (self.offset, offset),
-                    (self.calls, 0),
-                    (self.ticks, 0),
-                ):
-                    column.append(value)
+                self.parent.append(path)
+                self.function.append(function)
+                self.thread.append(thread)
+                self.depth.append(depth)
+                self.offset.append(offset)
+                self.calls.append(0)
+                self.ticks.append(0)
             path = number
         return path
 
@@ -140,7 +137,7 @@ class Paths:
         del self._numbers
         # Callers come before callees. So a walk backwards meets a path when the ticks of all of its
         # callees are summed, and a walk forwards when the start of its caller is known.
-        ticks_of_callees = array("q", bytes(8 * len(self)))
+        ticks_of_callees = array("q", [0]) * len(self)
         for path in reversed(range(len(self))):
             ticks = max(self.ticks[path], ticks_of_callees[path])
             self.ticks[path] = ticks
@@ -148,17 +145,19 @@ class Paths:
             if caller >= 0:
                 ticks_of_callees[caller] = min(ticks_of_callees[caller] + ticks, NS_MAX)
         # Outermost paths of a thread lie one behind the other, as callees of the thread do.
-        next_starts_of_threads = array("q", bytes(8 * len(self.threads)))
-        self.start = array("q", bytes(8 * len(self)))
-        next_starts = array("q", bytes(8 * len(self)))
+        next_starts_of_threads = [0] * len(self.threads)
+        next_starts = array("q", [0]) * len(self)
         for path, ticks in enumerate(self.ticks):
-            starts, place = next_starts, self.parent[path]
-            if place < 0:
-                starts, place = next_starts_of_threads, self.thread[path]
-            start = starts[place]
-            self.start[path] = start
+            caller = self.parent[path]
+            if caller >= 0:
+                start = next_starts[caller]
+                next_starts[caller] = min(start + ticks, NS_MAX)
+            else:
+                thread = self.thread[path]
+                start = next_starts_of_threads[thread]
+                next_starts_of_threads[thread] = min(start + ticks, NS_MAX)
+            self.start.append(start)
             next_starts[path] = start
-            starts[place] = min(start + ticks, NS_MAX)
 
     def column(self, name: str, kind: Any = np.int64) -> Any:
         """Return a column of all paths, of shape (paths,).
