@@ -254,11 +254,6 @@ def as_length(ns: int) -> str:
     return f"{ns}ns"
 
 
-def as_clock(ns: int) -> str:
-    micros = max(ns, 0) // 1000
-    return f"{micros // 10**6:05d}.{micros % 10**6:06d}"
-
-
 def as_micros(ns: int) -> str:
     return f"{'-' * (ns < 0)}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
 
@@ -292,12 +287,11 @@ def test_templates_write_what_python_formats(values: list[int], texts: list[byte
     bounds = np.cumsum([0, *(len(text) for text in texts)])
     copied = made.column(np.frombuffer(b"".join(texts), np.uint8), bounds)
     stops = np.minimum(np.arange(rows) + 2, rows)
-    kinds = ("SIGNED", "NATURAL", "HEX", "HEX16", "MICROS", "SECONDS", "LENGTH", "CLOCK")
+    kinds = ("SIGNED", "NATURAL", "HEX", "HEX16", "MICROS", "SECONDS", "LENGTH")
     shown = [part for kind in kinds for part in (b"|", (getattr(parts, kind), column))]
     row_of = (
         (parts.TEXT, numbers), (parts.MARK, 0), *shown, b"|", (parts.SIGNED, 7),
         (parts.MEMBERS, np.arange(rows)), (parts.MEMBERS_END, stops),
-        (parts.ITEMS, np.arange(rows)), (parts.MEMBERS_END, stops),
         (parts.COPIED, copied[np.arange(rows) % len(texts)]), b".",
     )  # fmt: skip
     starts, ends = made.write(rows, *row_of)
@@ -306,14 +300,14 @@ def test_templates_write_what_python_formats(values: list[int], texts: list[byte
         natural = value % 2**64
         text = "|".join(
             ["", str(value), str(natural), f"{natural:x}", f"{natural:016x}", as_micros(value),
-             as_seconds(value), as_length(value), as_clock(value), "7"]
+             as_seconds(value), as_length(value), "7"]
         )  # fmt: skip
         members = [
             f"{'m' if at % 2 else 'n'}{values[at] if at % 3 else f'{values[at] % 2**64:x}'}!"
             for at in range(row, stops[row])
         ]
         own = texts[row % len(texts)]
-        expected = own + f"{text}({', '.join(members)}){''.join(members)}".encode() + own + b"."
+        expected = own + f"{text}({', '.join(members)})".encode() + own + b"."
         assert letters[starts[row] : ends[row]] == expected
         assert made.marks[row] - starts[row] == len(own)
     made.take()

@@ -20,7 +20,7 @@ from fxframework.analysis.calls import (
 from fxframework.analysis.lazy import LazySequence
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
-from fxframework.kernels.calls import TreeBuilder
+from fxframework.kernels.calls import IS_DEEP, IS_OPEN, NODE_SHIFT, TreeBuilder
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import StringPool
@@ -30,9 +30,6 @@ __all__ = ["CallTree", "call_tree", "merged"]
 I64 = NDArray[np.int64]
 ROOM = 1 << 12
 """Initial capacity in nodes."""
-IS_OPEN, IS_DEEP = 1, 2
-"""What ``TreeBuilder`` says of a call in the bits below its node."""
-NODE_SHIFT = 2
 BLOCK = 1 << 14
 """Number of nodes that are processed at once."""
 

@@ -7,6 +7,10 @@ I32: TypeAlias = NDArray[np.int32]
 I64: TypeAlias = NDArray[np.int64]
 U8: TypeAlias = NDArray[np.uint8]
 
+IS_OPEN: int
+IS_DEEP: int
+NODE_SHIFT: int
+
 def recursion(function: I32, parent: I64, functions: int) -> tuple[U8, U8]: ...
 
 class TreeBuilder:

@@ -16,7 +16,9 @@ cdef enum:
     # In place of a node: the row waits for the node of its parent. ``WAITING - row``, so any number
     # from WAITING down, says which row within it waits in turn: -2 is row 0, -5 is row 3.
     WAITING = -2
-    # A node beside what its call is: the numbers of ``fxframework.analysis.tree``.
+
+cpdef enum:
+    # A node, and in the bits below it what its call is.
     IS_OPEN = 1
     IS_DEEP = 2
     NODE_SHIFT = 2

@@ -52,13 +52,6 @@ def seconds(ns: I64, numbers: Numbers, width: int) -> Parts:
     ]
 
 
-def clock(ns: I64, _numbers: Numbers, _width: int) -> Parts:
-    """Return the parts of nanoseconds as seconds in at least five digits, with six decimals."""
-    all_microseconds = np.maximum(ns, 0) // 1_000
-    whole_seconds, microseconds = np.divmod(all_microseconds, 1_000_000)
-    return [(parts.ZEROS + 5, whole_seconds), b".", (parts.ZEROS + 6, microseconds)]
-
-
 def length(ns: I64, numbers: Numbers, _width: int) -> Parts:
     """Return the parts of nanoseconds in the largest unit that fits."""
     unit = np.maximum(np.searchsorted(UNITS, ns, side="right") - 1, 0)
@@ -69,8 +62,10 @@ def length(ns: I64, numbers: Numbers, _width: int) -> Parts:
 
 
 PLAIN_PARTS: dict[int, Callable[[I64, Numbers, int], Parts]] = {
-    parts.MICROS: micros, parts.SECONDS: seconds, parts.CLOCK: clock, parts.LENGTH: length,
-}  # fmt: skip
+    parts.MICROS: micros,
+    parts.SECONDS: seconds,
+    parts.LENGTH: length,
+}
 """By kind, what makes its parts of nanoseconds, numbers of texts, and the width of seconds."""
 
 

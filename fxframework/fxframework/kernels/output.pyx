@@ -17,7 +17,7 @@ from fxframework.kernels import parts
 from fxframework.kernels.buffers import grown, room
 
 cdef int64_t COPIED = parts.COPIED, FRACTION = parts.FRACTION, HEX = parts.HEX, HEX16 = parts.HEX16
-cdef int64_t ITEMS = parts.ITEMS, MARK = parts.MARK, MEMBERS = parts.MEMBERS
+cdef int64_t MARK = parts.MARK, MEMBERS = parts.MEMBERS
 cdef int64_t NATURAL = parts.NATURAL, QUOTED = parts.QUOTED, SIGNED = parts.SIGNED
 cdef int64_t SKIP = parts.SKIP, STRETCH = parts.STRETCH, STRETCH_HEX = parts.STRETCH_HEX
 cdef int64_t TEXT = parts.TEXT, ZEROS = parts.ZEROS
@@ -124,7 +124,7 @@ cdef class RowWriter:
             last_value = self.places[part] + self.steps[part] * (rows - 1)
             if self.steps[part] not in (0, 1) or not 0 <= self.places[part] <= last_value < values.shape[0]:
                 raise IndexError(f"part {part} has no values for {rows} rows")
-            if part == self.parts - 1 and self.kinds[part] in (MEMBERS, ITEMS, STRETCH, STRETCH_HEX):
+            if part == self.parts - 1 and self.kinds[part] in (MEMBERS, STRETCH, STRETCH_HEX):
                 raise IndexError(f"part {part} is not followed by its end")
             if self.kinds[part] == MARK and marks.shape[0] < rows:
                 raise IndexError(f"{marks.shape[0]} marks for {rows} rows")
@@ -164,14 +164,14 @@ cdef class RowWriter:
         cdef int64_t kind = self.kinds[part], stop
         if kind == MARK:
             self.marks[self.row] = self.used
-        elif kind in (MEMBERS, ITEMS, STRETCH, STRETCH_HEX):
+        elif kind in (MEMBERS, STRETCH, STRETCH_HEX):
             stop = self.values[self.places[part + 1] + self.steps[part + 1] * self.row]
             if kind == STRETCH:
                 self.json_text(value, stop)
             elif kind == STRETCH_HEX:
                 self.hex_text(value, stop)
             else:
-                self.members(value, stop, kind == MEMBERS)
+                self.members(value, stop)
         else:
             self.value(kind, value)
         return 0
@@ -203,21 +203,19 @@ cdef class RowWriter:
             self.natural(value, kind - ZEROS)
         return 0
 
-    cdef int members(self, int64_t first, int64_t stop, bint surrounded) except -1 nogil:
+    cdef int members(self, int64_t first, int64_t stop) except -1 nogil:
         """Write members; nothing if there are none."""
         cdef int64_t member
         if first >= stop:
             return 0
-        if surrounded:
-            self.literal(BEFORE)
+        self.literal(BEFORE)
         for member in range(first, stop):
-            if surrounded and member > first:
+            if member > first:
                 self.literal(BETWEEN)
             self.literal(self.held[LEAD, member])
             self.value(self.held[HELD_KIND, member], self.held[HELD_VALUE, member])
             self.literal(self.held[TAIL, member])
-        if surrounded:
-            self.literal(BEHIND)
+        self.literal(BEHIND)
         return 0
 
     # --- Values ------------------------------------------------------------------------------------

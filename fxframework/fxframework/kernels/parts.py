@@ -4,10 +4,9 @@
 where necessary. ``SIGNED``, ``NATURAL``, ``HEX``: integers; ``HEX16``: in 16 digits; ``FRACTION``:
 billionths, as the decimals behind a number; ``ZEROS`` and so many digits: NATURAL, with zeros in
 front. ``MICROS``, ``SECONDS``: nanoseconds as exact microseconds and seconds; ``LENGTH``: in the
-largest unit that fits; ``CLOCK``: as seconds with six decimals, from 0 on (``moments.py`` makes
-several parts of these four). ``MEMBERS``, followed by the part
-``MEMBERS_END``: a range of members; ``ITEMS``: likewise, without what surrounds members. ``MARK``
-and ``NOTHING`` write nothing; ``marks`` has the offset of MARK in each row.
+largest unit that fits (``moments.py`` makes several parts of these three). ``MEMBERS``, followed by
+the part ``MEMBERS_END``: a range of members. ``MARK`` and ``NOTHING`` write nothing; ``marks`` has
+the offset of MARK in each row.
 
 ``STRETCH``, followed by the part ``STRETCH_END``: UTF-8 of ``source``, from one place up to
 another, as a JSON string; ``STRETCH_HEX``: bytes likewise, in hex. ``SKIP``: how many
@@ -17,6 +16,6 @@ of the parts that follow it are left out.
 from __future__ import annotations
 
 (
-    TEXT, COPIED, QUOTED, SIGNED, NATURAL, HEX, HEX16, FRACTION, MICROS, SECONDS, LENGTH, CLOCK,
-    MEMBERS, ITEMS, MEMBERS_END, MARK, NOTHING, STRETCH, STRETCH_HEX, STRETCH_END, SKIP, ZEROS,
-) = range(22)  # fmt: skip
+    TEXT, COPIED, QUOTED, SIGNED, NATURAL, HEX, HEX16, FRACTION, MICROS, SECONDS, LENGTH,
+    MEMBERS, MEMBERS_END, MARK, NOTHING, STRETCH, STRETCH_HEX, STRETCH_END, SKIP, ZEROS,
+) = range(20)  # fmt: skip

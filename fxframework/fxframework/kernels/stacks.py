@@ -6,14 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.io.spill import Spill
-from fxframework.kernels.calls import TreeBuilder
+from fxframework.kernels.calls import NODE_SHIFT, TreeBuilder
 from fxframework.kernels.nesting import BEGIN, Nesting
 
 __all__ = ["Stacks"]
 
 I64 = NDArray[np.int64]
-NODE_SHIFT = 2
-"""Below a node are bits that say what its slice is."""
 ROOM = 64
 """Stacks that there is room for at first."""
 
