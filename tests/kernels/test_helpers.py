@@ -182,6 +182,13 @@ def test_slices_that_enclose_others_come_first() -> None:
     assert sorting.outer_first(times[3:5], parents[3:5]).tolist() == [1, 0]
 
 
+def test_a_run_of_a_number_is_found() -> None:
+    ascending = np.array([1, 1, 4], np.int32)
+    runs = [sorting.run_of(ascending, number) for number in (0, 1, 3, 4, 5)]
+    assert [ascending[run].size for run in runs] == [0, 2, 0, 1, 0]
+    assert runs[1] == slice(0, 2)
+
+
 def test_a_slice_follows_a_parent_that_is_moved_itself() -> None:
     """Row 1 is in row 0, which is in row 2; a slice of no length is in the first of two."""
     assert sorting.outer_first(np.zeros(3, np.int64), np.array([2, 0, -1])).tolist() == [2, 0, 1]

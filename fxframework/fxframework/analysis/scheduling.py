@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.sorting import run_of
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, THREAD_STATES, WAKEUP
 from fxframework.model.table import Table
@@ -81,8 +82,7 @@ class ThreadStates:
 
     def of_thread(self, thread: int) -> slice:
         """Return the indices of the states of one thread."""
-        bounds = np.searchsorted(self.thread, [thread, thread + 1])
-        return slice(*bounds.tolist())
+        return run_of(self.thread, thread)
 
     def at(self, thread: int, ts: I64) -> I64:
         """Return the index of a thread's state at each time; -1 before its first one."""
@@ -209,8 +209,7 @@ def waits_of(capture: Capture) -> Waits:
     by_thread = np.argsort(threads, kind="stable")
     sorted_threads = threads[by_thread]
     for thread in np.unique(states.thread).tolist():
-        bounds = np.searchsorted(sorted_threads, [thread, thread + 1])
-        slices_of_thread = by_thread[slice(*bounds.tolist())]
+        slices_of_thread = by_thread[run_of(sorted_threads, thread)]
         if not slices_of_thread.size:
             continue
         states_of_thread = states.of_thread(thread)

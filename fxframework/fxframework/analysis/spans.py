@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.sorting import run_of
 from fxframework.model.capture import Capture
 from fxframework.model.clock import ends_of
 from fxframework.model.schema import ASYNC, FLOW_BEGIN, FLOW_END
@@ -100,8 +101,7 @@ class Spans:
         sorted_threads = self.thread[by_thread]
         innermost = np.full(ts.size, NONE, np.int64)
         for thread in np.unique(threads[threads >= 0]).tolist():
-            first, stop = np.searchsorted(sorted_threads, [thread, thread + 1])
-            slices = by_thread[first:stop]
+            slices = by_thread[run_of(sorted_threads, thread)]
             if slices.size:
                 on_thread = np.flatnonzero(threads == thread)
                 starts = self.start[slices]

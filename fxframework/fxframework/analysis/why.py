@@ -22,6 +22,7 @@ from fxframework.analysis.scheduling import (
 )
 from fxframework.analysis.spans import flow_steps
 from fxframework.errors import UsageError, checked_type, did_you_mean
+from fxframework.kernels.sorting import run_of
 from fxframework.kit.shown import printable
 from fxframework.model.capture import Capture, under_views
 from fxframework.model.schema import ASYNC
@@ -319,8 +320,7 @@ class _Slices:
 
     def _nesting_of_thread(self, thread: int) -> _Nesting:
         if thread not in self._nestings:
-            bounds = np.searchsorted(self._sorted_threads, [thread, thread + 1])
-            own_rows = self._by_thread[slice(*bounds.tolist())]
+            own_rows = self._by_thread[run_of(self._sorted_threads, thread)]
             self._nestings[thread] = self._nesting_of(own_rows)
         return self._nestings[thread]
 

@@ -32,6 +32,7 @@ from fxframework.exporters.stacks import (
 from fxframework.io.sink import Sink
 from fxframework.kernels.nesting import BEGIN, END, Nesting
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END
+from fxframework.kernels.sorting import run_of
 from fxframework.kernels.stacks import Stacks
 from fxframework.kernels.templates import Templates
 from fxframework.kit.export import Export, empty_refusal
@@ -126,8 +127,8 @@ class FirefoxExport(Export):
             self._sink.write(b",\n" if self._begun else b'{"threads":[\n')
             self._begun = True
             self._name = self._name or capture.name
-            own_samples = slice(*np.searchsorted(samples.thread, [thread, thread + 1]).tolist())
-            own_markers = slice(*np.searchsorted(marker_threads, [thread, thread + 1]).tolist())
+            own_samples = run_of(samples.thread, thread)
+            own_markers = run_of(marker_threads, thread)
             self._write_head(threads.get(thread, NOBODY))
             self._write_samples(samples, own_samples)
             self._write_markers(markers, by_thread[own_markers])

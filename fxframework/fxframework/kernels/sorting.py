@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "begins_of_runs", "ends_of_runs", "joined_ranges", "order_and_keys", "outer_first",
-    "places_among", "stable_order",
+    "places_among", "run_of", "stable_order",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
@@ -80,6 +80,11 @@ def ends_of_runs(values: NDArray[Any]) -> NDArray[np.bool_]:
     ends = np.ones(values.size, np.bool_)
     np.not_equal(values[1:], values[:-1], out=ends[:-1])
     return ends
+
+
+def run_of(ascending: NDArray[Any], number: int) -> slice:
+    """Return where a number is among others, which ascend; an empty slice if it is not there."""
+    return slice(*np.searchsorted(ascending, [number, number + 1]).tolist())
 
 
 def places_among(numbers: NDArray[Any], ascending: NDArray[Any]) -> I64:

@@ -22,7 +22,7 @@ from fx_trace.meaning import ASYNC_SCOPE, IS_ROW_OF, KIND_OF_SLICE
 from fx_trace.read.match import Events, Match, Spans, durations, longest_first
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
-from fxframework.kernels.sorting import order_and_keys
+from fxframework.kernels.sorting import order_and_keys, run_of
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
@@ -514,11 +514,6 @@ def bound(slices: Columns, flows: Columns, around: I64, is_next: NDArray[np.bool
         has_next = places < own_slices.size
         slice_of_point[own_points[has_next]] = own_slices[places[has_next]]
     return slice_of_point
-
-
-def run_of(sorted_numbers: NDArray[Any], number: int) -> slice:
-    """Return where a number is among sorted ones."""
-    return slice(*np.searchsorted(sorted_numbers, [number, number + 1]).tolist())
 
 
 def joined(blocks: list[Columns]) -> Columns:
