@@ -49,7 +49,7 @@ from fxframework.wire.expressions import (
     leaves_of,
     wrapped,
 )
-from fxframework.wire.known import WORD, WORD_AT, as_mask
+from fxframework.wire.known import WORD, WORD_AT, as_mask, with_sign
 from fxframework.wire.rules import (
     DOES_NOT_FIT,
     NO_SUCH_NAME,
@@ -765,9 +765,7 @@ class Bits(Number):
         else:
             numbers = word & mask
         if self.signed:
-            # Bits below the sign count up from its value: of 4 bits, 0b0111 is 7, 0b1000 is -8.
-            sign = 1 << self.nbits - 1
-            numbers = (numbers ^ sign) - sign
+            numbers = with_sign(numbers, self.nbits)
         return numbers
 
     def _check_reserved(
