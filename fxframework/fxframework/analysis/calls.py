@@ -16,7 +16,7 @@ from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.calls import recursion as find_recursion
-from fxframework.kernels.sorting import begins_of_runs
+from fxframework.kernels.sorting import begins_of_runs, outermost
 from fxframework.model.capture import Capture, is_part, under_views
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.schema import ASYNC, Column
@@ -523,15 +523,8 @@ def nearest_chosen(rows: I64, parent: I64, place: I64) -> I64:
     nearest = np.append(np.where((parent >= 0) & (parent < nowhere), parent, nowhere), nowhere)
     enclosing = nearest[rows]
     chosen = np.flatnonzero(place >= 0)
-    nearest[chosen] = chosen
-    # From parent to grandparent to the fourth ancestor and so on, up to one that was chosen.
-    # Damaged parents may go in a circle: these stay in it.
-    for _ in range(nowhere.bit_length() + 1):
-        further = nearest[nearest]
-        if np.array_equal(further, nearest):
-            break
-        nearest = further
-    found = place[nearest[enclosing]]
+    nearest[chosen] = chosen  # where the way from parent to parent ends
+    found = place[outermost(nearest)[enclosing]]
     return np.where(found == np.arange(rows.size), -1, found)
 
 

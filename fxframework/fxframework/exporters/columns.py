@@ -13,7 +13,6 @@ from fxframework.kernels.sorting import begins_of_runs
 __all__ = [
     "Columns",
     "first_of_runs",
-    "index_in",
     "joined",
     "picked",
     "sizes_of",
@@ -48,12 +47,3 @@ def starts_of(lengths: NDArray[Any]) -> NDArray[Any]:
 def first_of_runs(values: NDArray[Any]) -> I64:
     """Return the index of the first element of each run of equal values: 0 2 3 for 7 7 5 7."""
     return np.flatnonzero(begins_of_runs(values))
-
-
-def index_in(ascending: NDArray[Any], values: NDArray[Any]) -> I64:
-    """Return the index of values among ascending ones; of a missing value, any valid index.
-
-    There must be at least one of the ascending values.
-    """
-    index = np.searchsorted(ascending, values)
-    return np.minimum(index, ascending.size - 1)

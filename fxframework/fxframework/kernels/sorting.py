@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "begins_of_runs", "ends_of_runs", "joined_ranges", "order_and_keys", "outer_first",
+    "begins_of_runs", "ends_of_runs", "joined_ranges", "order_and_keys", "outer_first", "outermost",
     "places_among", "run_of", "stable_order",
 ]  # fmt: skip
 
@@ -102,6 +102,21 @@ def joined_ranges(begins: I64, counts: I64) -> I64:
     numbers: I64 = np.repeat(begins - ends + counts, counts)
     numbers += np.arange(numbers.size)
     return numbers
+
+
+def outermost(around: I64) -> I64:
+    """Return the outermost of all that is around each: of 0 0 1 3, which is 2 in 1 in 0, 0 0 0 3.
+
+    ``around`` has the index of what is directly around each, or its own, of shape (n,).
+    """
+    # From parent to grandparent to the fourth ancestor and so on, until all are outermost. Damaged
+    # parents may go in a circle: these stay in it.
+    for _ in range(around.size.bit_length() + 1):
+        further = around[around]
+        if np.array_equal(further, around):
+            break
+        around = further
+    return around
 
 
 def outer_first(times: I64, parents: I64) -> I64:
