@@ -15,7 +15,6 @@ from fxframework.analysis.calls import (
     Function,
     Functions,
     ThreadNames,
-    dense,
     numbered,
     rows_of,
 )
@@ -23,7 +22,7 @@ from fxframework.analysis.figures import FIELDS, RECURSIONS, SORTS
 from fxframework.analysis.lazy import LazySequence
 from fxframework.analysis.spread import ALL, Spread, spreads
 from fxframework.errors import UsageError, did_you_mean
-from fxframework.kernels.sorting import begins_of_runs
+from fxframework.kernels.sorting import begins_of_runs, dense
 from fxframework.model.capture import Capture
 
 __all__ = ["Account", "Entry", "account"]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.kernels.sorting import begins_of_runs
+from fxframework.kernels.sorting import begins_of_runs, dense
 
 __all__ = [
     "Columns",
     "first_of_runs",
     "joined",
+    "made_once",
     "picked",
     "sizes_of",
     "starts_of",
@@ -31,6 +32,12 @@ def picked(columns: Columns, rows: Any) -> Columns:
 def joined(parts: Sequence[Columns], names: Iterable[str]) -> Columns:
     """Return the columns ``names`` of several parts, one part after another."""
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
+
+
+def made_once(values: NDArray[Any], make: Callable[[int], int]) -> I64:
+    """Return the number that ``make`` gives for each value; it is called once for equal ones."""
+    index_of_value, distinct = dense(values)
+    return np.array([make(value) for value in distinct.tolist()], np.int64)[index_of_value]
 
 
 def sizes_of(texts: Sequence[bytes]) -> I64:
