@@ -39,6 +39,7 @@ from fx_xray.format import (
     TAIL_EXIT,
     TYPED,
     TYPED_EVENT,
+    BufferForm,
     Dialect,
     FileHeader,
     Now,
@@ -46,7 +47,7 @@ from fx_xray.format import (
 )
 from fx_xray.read.columns import expanded, latest, let_rise
 from fx_xray.read.events import Events, picked
-from fx_xray.write.buffers import NO_CLOCK, BufferForm, Buffers, Rows, buffers_of
+from fx_xray.write.buffers import NO_CLOCK, Buffers, Rows, buffers_of
 from fx_xray.write.encoder import refused
 from fxframework.io.sink import Sink
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
