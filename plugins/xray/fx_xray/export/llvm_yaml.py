@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fx_xray.export.presentation import (
     CUSTOM,
     HELD,
+    NOT_UTF8,
     TYPED,
     Batch,
     Calls,
@@ -20,7 +21,6 @@ from fx_xray.export.presentation import (
     argument_members,
     names_of,
     process_and_thread_ids,
-    text_of,
     walk,
     whole_of,
 )
@@ -30,6 +30,7 @@ from fx_xray.read.yaml_text import quoted
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import NATURAL, TEXT
 from fxframework.kernels.templates import Templates
+from fxframework.kit.export import decoded
 from fxframework.kit.in_time import Events, InTime
 from fxframework.kit.row_texts import Numbered
 from fxframework.model.capture import Capture, View
@@ -152,7 +153,7 @@ class _Lines:
         return Events(_order(tsc), templates.letters(), starts, ends - starts, no_keys)
 
     def _payload(self, batch: Batch, place: int) -> bytes:
-        return quoted(text_of(batch.payloads[place], self._dropped)).encode()
+        return quoted(decoded(batch.payloads[place], self._dropped, NOT_UTF8)).encode()
 
 
 def _order(tsc: NDArray[np.uint64]) -> I64:

@@ -262,10 +262,11 @@ class _JsonEvents:
 
     def _count_lost_arguments(self, batch: Batch, is_shown: Bools, is_entry: Bools) -> None:
         """Count the arguments that are not written: those of exits, and all if none is."""
-        for place, values in batch.args.items():
-            if is_shown[place] and not (is_entry[place] and self._with_events):
-                owner = "arguments" if is_entry[place] else "arguments of exits"
-                self._dropped[owner] += len(values)
+        places = batch.argument_places[is_shown[batch.argument_places]]
+        of_entries = int(np.count_nonzero(is_entry[places]))
+        self._dropped["arguments of exits"] += places.size - of_entries
+        if not self._with_events:
+            self._dropped["arguments"] += of_entries
 
     def _times(self, tsc: U64) -> Cell:
         """Return times in microseconds."""
