@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxframework.analysis.account import account
-from fxframework.analysis.calls import Calls, _Distinct, dense
+from fxframework.analysis.calls import Calls, _Distinct
 from fxframework.analysis.graph import call_graph, difference, dot, dot_of_difference
 from fxframework.analysis.slowest import slowest
 from fxframework.analysis.tree import call_tree, merged
@@ -222,13 +222,6 @@ def test_asynchronous_slices_are_accounted_for_apart() -> None:
 def test_lengths_too_long_to_add_up_do_not_wrap() -> None:
     found = account(Given([Call("f", 0, (1 << 63) - 1), Call("f", 0, (1 << 63) - 1)]))
     assert found.entries[0].spread.sum > 1 << 61
-
-
-@given(values=st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9)))
-def test_distinct_numbers(values: list[int]) -> None:
-    places, distinct = dense(np.array(values, np.int64))
-    assert distinct.tolist() == sorted(set(values))
-    assert [distinct[place] for place in places.tolist()] == values
 
 
 # --- Parts -------------------------------------------------------------------------------------

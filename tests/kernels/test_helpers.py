@@ -218,6 +218,20 @@ def test_what_encloses_is_first_in_any_order_of_a_file(data: st.DataObject) -> N
     assert sorting.outer_first(np.zeros(2, np.int64), np.array([1, 0])).size == 2  # in each other
 
 
+@given(values=st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9)))
+def test_distinct_numbers(values: list[int]) -> None:
+    places, distinct = sorting.dense(np.array(values, np.int64))
+    assert distinct.tolist() == sorted(set(values))
+    assert [distinct[place] for place in places.tolist()] == values
+
+
+def test_outermost_is_what_no_other_is_around() -> None:
+    # 2 is in 1, which is in 0; 3 is in nothing.
+    assert sorting.outermost(np.array([0, 0, 1, 3])).tolist() == [0, 0, 0, 3]
+    assert sorting.outermost(np.zeros(0, np.int64)).size == 0
+    assert sorting.outermost(np.array([1, 2, 0])).size == 3  # in a circle
+
+
 @pytest.mark.parametrize("spread", [3, 2**21, 2**40, 2**62])
 def test_an_order_of_many_is_stable_however_wide_the_keys(spread: int) -> None:
     keys = np.random.default_rng(2).integers(-spread, spread, 2500)

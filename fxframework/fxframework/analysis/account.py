@@ -15,7 +15,6 @@ from fxframework.analysis.calls import (
     Function,
     Functions,
     ThreadNames,
-    dense,
     numbered,
     rows_of,
 )
@@ -23,7 +22,7 @@ from fxframework.analysis.figures import FIELDS, RECURSIONS, SORTS
 from fxframework.analysis.lazy import LazySequence
 from fxframework.analysis.spread import ALL, Spread, spreads
 from fxframework.errors import UsageError, did_you_mean
-from fxframework.kernels.sorting import begins_of_runs
+from fxframework.kernels.sorting import begins_of_runs, dense
 from fxframework.model.capture import Capture
 
 __all__ = ["Account", "Entry", "account"]
@@ -133,8 +132,7 @@ def account(
         if ends.size:
             # Ends count with the calls of the same name and thread, if there are any.
             end_of_group = _name_on_thread(functions.codes[groups.function], groups.thread)
-            group_of_end = _first_places(end_of_group, ends)
-            has_group = group_of_end >= 0
+            group_of_end, has_group = rows_of(end_of_group, ends)
             unmatched[group_of_end[has_group]] = end_counts[has_group]
             lost_ends = ends[~has_group]
             if lost_ends.size:
@@ -227,20 +225,6 @@ class _Groups:
             is_asynchronous=np.append(self.is_asynchronous, np.zeros(threads.size, np.bool_)),
             of_call=self.of_call,
         )
-
-
-def _first_places(values: I64, wanted: I64) -> NDArray[np.int32]:
-    """Return the index of the first occurrence of each wanted number; -1 for none.
-
-    ``wanted`` is ascending and not empty.
-    """
-    place_in_wanted = np.searchsorted(wanted, values).astype(np.int32)
-    np.minimum(place_in_wanted, wanted.size - 1, out=place_in_wanted)
-    matches = np.flatnonzero(wanted[place_in_wanted] == values)
-    last_first = matches[::-1].astype(np.int32)
-    places = np.full(wanted.size, -1, np.int32)
-    places[place_in_wanted[last_first]] = last_first  # so that the first one is written last
-    return places
 
 
 def _functions_named(capture: Capture, names: NDArray[np.int32], *, with_ids: bool) -> Functions:

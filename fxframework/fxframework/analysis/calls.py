@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from fxframework.analysis.lazy import LazySequence
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.spill import Spill
-from fxframework.kernels.buffers import gathered
 from fxframework.kernels.calls import recursion as find_recursion
-from fxframework.kernels.sorting import begins_of_runs
+from fxframework.kernels.sorting import begins_of_runs, dense, outermost
 from fxframework.model.capture import Capture, is_part, under_views
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.schema import ASYNC, Column
@@ -31,7 +30,6 @@ __all__ = [
     "Function",
     "Functions",
     "ThreadNames",
-    "dense",
     "functions_of",
     "in_ns",
     "measured",
@@ -46,9 +44,6 @@ UNMATCHED_EXIT = "unmatched_exit"
 """Category of instants that mark the end of a call whose beginning is missing."""
 NAMELESS = "(no name)"
 NO_THREAD = "no thread"
-ROOMY = 1 << 16
-"""Numbers are looked up in a table if their range is no longer than this, or than four times
-their count."""
 
 
 @attrs.frozen
@@ -361,29 +356,6 @@ class _Omitted:
         return np.where(callers < 0, -1, callers - omitted_before)
 
 
-def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
-    """Return the index of each value among the distinct values, and these, ascending."""
-    if not values.size:
-        return np.zeros(0, np.int32), np.zeros(0, values.dtype)
-    if values.dtype.kind == "b":
-        values = values.view(np.uint8)
-    low = int(values.min())
-    high = int(values.max())
-    largest_dense_range = max(ROOMY, 4 * values.size)
-    is_sparse = high - low > largest_dense_range
-    if is_sparse or high > NS_MAX:  # beyond int64
-        distinct, index_of_value = np.unique(values, return_inverse=True)
-        return index_of_value.reshape(-1).astype(np.int32), distinct
-    offset_of_value = np.subtract(values, low, dtype=np.int64, casting="unsafe")
-    is_present = np.zeros(high - low + 1, np.bool_)
-    is_present[offset_of_value] = True
-    offsets = np.flatnonzero(is_present)
-    index_of_offset = np.zeros(is_present.size, np.int32)
-    index_of_offset[offsets] = np.arange(offsets.size, dtype=np.int32)
-    indexes = gathered(index_of_offset, offset_of_value)
-    return indexes, offsets + low
-
-
 def in_ns(times: I64, per_second: int) -> I64:
     """Convert times to nanoseconds, rounded down; unchanged if the rate is unknown (0).
 
@@ -523,15 +495,8 @@ def nearest_chosen(rows: I64, parent: I64, place: I64) -> I64:
     nearest = np.append(np.where((parent >= 0) & (parent < nowhere), parent, nowhere), nowhere)
     enclosing = nearest[rows]
     chosen = np.flatnonzero(place >= 0)
-    nearest[chosen] = chosen
-    # From parent to grandparent to the fourth ancestor and so on, up to one that was chosen.
-    # Damaged parents may go in a circle: these stay in it.
-    for _ in range(nowhere.bit_length() + 1):
-        further = nearest[nearest]
-        if np.array_equal(further, nearest):
-            break
-        nearest = further
-    found = place[nearest[enclosing]]
+    nearest[chosen] = chosen  # where the way from parent to parent ends
+    found = place[outermost(nearest)[enclosing]]
     return np.where(found == np.arange(rows.size), -1, found)
 
 

@@ -12,9 +12,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis.calls import Calls, Function, Functions, dense
+from fxframework.analysis.calls import Calls, Function, Functions
 from fxframework.analysis.figures import FIELDS
 from fxframework.analysis.spread import Spread, Spreads, spreads
+from fxframework.kernels.sorting import dense
 from fxframework.model.capture import Capture
 
 __all__ = [

@@ -16,6 +16,7 @@ from fxframework.analysis.signals import Signal, counters_of, entries_of, instan
 from fxframework.analysis.spread import Spreads, spreads
 from fxframework.analysis.tree import CallTree, call_tree
 from fxframework.errors import UsageError
+from fxframework.kernels.sorting import dense
 from fxframework.kit.shown import amount
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
@@ -342,10 +343,10 @@ class Reader:
             keys = path_numbers
         else:
             group, keys = self._groups(capture, calls)
-        distinct_keys, group_of_key = np.unique(keys, return_inverse=True)
+        group_of_key, distinct_keys = dense(keys)
         if distinct_keys.size < keys.size or not np.array_equal(distinct_keys, keys):
             # Several groups have one name, or names are numbered in another order.
-            group = group_of_key.reshape(-1).astype(np.int32)[group]
+            group = group_of_key[group]
         spreads_of_groups = spreads(
             np.ascontiguousarray(group, np.int32),
             distinct_keys.size,
@@ -371,22 +372,22 @@ class Reader:
         """Return the group of each call, and the number of each group."""
         if self.by in {"process", "thread"}:
             label = _labels(capture, self.by)
-            thread_ids, group = np.unique(calls.thread, return_inverse=True)
+            group, thread_ids = dense(calls.thread)
             numbers = [self.names.number(label(thread_id)) for thread_id in thread_ids.tolist()]
-            return group.reshape(-1), np.array(numbers, np.int64)
+            return group, np.array(numbers, np.int64)
         names = _names_of(calls.functions)
         if calls.marked is None:
             numbers = [self.names.number(name) for name in names]
             return calls.function, np.array(numbers, np.int64)
         # Asynchronous slices of a name are a group of their own: function 3 has 6 and 7.
         functions_and_marks = calls.function.astype(np.int64) * 2 + calls.marked
-        used, group = np.unique(functions_and_marks, return_inverse=True)
+        group, used = dense(functions_and_marks)
         numbers = []
         for function_and_mark in used.tolist():
             function, is_asynchronous = divmod(function_and_mark, 2)
             parent = ASYNC_TOP if is_asynchronous else TOP
             numbers.append(self.names.number(names[function], parent))
-        return group.reshape(-1), np.array(numbers, np.int64)
+        return group, np.array(numbers, np.int64)
 
     def _path_numbers(self, tree: CallTree) -> I64:
         """Return the number of each node of a tree; TOP for its root."""

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.kernels.sorting import run_of
+from fxframework.kernels.sorting import dense, run_of
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, THREAD_STATES, WAKEUP
 from fxframework.model.table import Table
@@ -201,8 +201,7 @@ def waits_of(capture: Capture) -> Waits:
     starts = slices.array("ts")[rows]
     ends = starts + slices.array("dur")[rows]
     codes_of_slices = slices.array("name")[rows]
-    codes, name_of_slice = np.unique(codes_of_slices, return_inverse=True)
-    name_of_slice = name_of_slice.reshape(-1)
+    name_of_slice, codes = dense(codes_of_slices)
     different_states = np.unique(states.state).tolist()
     ns_of_state = {state: np.zeros(codes.size) for state in different_states}
     threads = slices.array("thread")[rows]

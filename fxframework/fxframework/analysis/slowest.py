@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.calls import Calls, functions_of, measured
-from fxframework.analysis.spread import nested_of_groups, sums_of_groups
+from fxframework.analysis.spread import spreads
+from fxframework.kernels.sorting import dense
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import ASYNC
@@ -62,8 +63,7 @@ class _Totals:
     def add(self, numbers: I64, lengths: I64) -> None:
         """Add ended slices. Memory is needed for their distinct numbers alone."""
         all_numbers = np.concatenate((self.numbers, numbers))
-        self.numbers, index_of_number = np.unique(all_numbers, return_inverse=True)
-        indexes = index_of_number.reshape(-1)
+        indexes, self.numbers = dense(all_numbers)
         old_indexes, new_indexes = np.split(indexes, [self.count.size])
 
         def moved(column: I64) -> I64:
@@ -101,28 +101,21 @@ def _of_all_slices(capture: Capture, top: int, per_second: int) -> Slowest:
     if calls.marked is not None:
         group += calls.marked
     group_count = groups_each * len(calls.functions)
-    is_ended = calls.length >= 0
-    is_outermost = is_ended & (inner == 0)
-    ended = np.flatnonzero(is_outermost)
-    count = np.bincount(group[ended], minlength=group_count)
-    sums = sums_of_groups(group, group_count, calls.length, is_outermost)
     # Self time is that of all calls, the inner ones too.
-    nested = nested_of_groups(group, group_count, calls.parent, calls.length)
-    sums_of_all = sums_of_groups(group, group_count, calls.length, is_ended)
-    longest = np.zeros(group_count, np.int64)
-    own = np.maximum(sums_of_all - nested, 0)
-    np.maximum.at(longest, group[ended], calls.length[ended])
-    with_calls = np.flatnonzero(count)
+    figures = spreads(group, group_count, calls.parent, calls.length, chosen=1 - inner)
+    own = figures.column("own")
+    sums = figures.column("sum")
+    with_calls = np.flatnonzero(figures.column("count"))
     # Of equal self times, the one that also took longer in all comes first.
     order = np.lexsort((with_calls, -sums[with_calls], -own[with_calls]))
     slowest_names = with_calls[order[:top]]
     names = tuple(
         Slow(
             name=calls.functions.name(number // groups_each),
-            count=int(count[number]),
-            sum=int(sums[number]),
-            max=int(longest[number]),
-            own=int(own[number]),
+            count=figures[number].count,
+            sum=figures[number].sum,
+            max=figures[number].max or 0,
+            own=figures[number].own,
             asynchronous=number % groups_each == 1,
         )
         for number in slowest_names.tolist()
@@ -146,7 +139,7 @@ def _of_batches(capture: Capture, top: int, per_second: int) -> Slowest:
     order = np.lexsort((totals.numbers, -totals.sum))
     order = order[:top]
     keys_of_top = totals.numbers[order] >> 1
-    distinct_keys, function_of_top = np.unique(keys_of_top, return_inverse=True)
+    function_of_top, distinct_keys = dense(keys_of_top)
     functions = functions_of(capture, column, distinct_keys)
     names = tuple(
         Slow(
@@ -157,8 +150,6 @@ def _of_batches(capture: Capture, top: int, per_second: int) -> Slowest:
             own=None,
             asynchronous=bool(totals.numbers[index] & 1),
         )
-        for function, index in zip(
-            function_of_top.reshape(-1).tolist(), order.tolist(), strict=True
-        )
+        for function, index in zip(function_of_top.tolist(), order.tolist(), strict=True)
     )
     return Slowest(names, int(totals.numbers.size), per_second)

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.kernels.sorting import run_of
+from fxframework.kernels.sorting import outermost, places_among, run_of
 from fxframework.model.capture import Capture
 from fxframework.model.clock import ends_of
 from fxframework.model.schema import ASYNC, FLOW_BEGIN, FLOW_END
@@ -57,7 +57,8 @@ class Spans:
         """Return the spans of a capture, or of a part of one, that has slices."""
         table = capture.table("slices")
         rows = np.asarray(table.array("row"), np.int64)
-        parent = _indexes_of(rows, np.asarray(table.array("parent"), np.int64))
+        parent = places_among(table.array("parent"), rows)
+        around = np.where(parent >= 0, parent, np.arange(parent.size))
         fingerprint_bytes = fingerprint(capture)
         seed = np.uint64(int.from_bytes(fingerprint_bytes[8:], "little"))
         span = _mixed(rows.astype(np.uint64) ^ seed)
@@ -70,7 +71,7 @@ class Spans:
             prefix=fingerprint_bytes[:8].hex(),
             rows=rows,
             parent=parent,
-            trace=span[_outermost(parent)],
+            trace=span[outermost(around)],
             span=span,
             start=start,
             end=np.where(length < 0, np.maximum(last_end, start), end),
@@ -86,7 +87,7 @@ class Spans:
 
     def places(self, rows: I64) -> I64:
         """Return the indices of slices by row, -1 for rows that are not among the slices."""
-        return _indexes_of(self.rows, rows)
+        return places_among(rows, self.rows)
 
     def enclosing(self, threads: NDArray[np.int32], ts: I64) -> I64:
         """Return the index of the innermost slice of a thread at a time, shape (n,); -1 for none.
@@ -116,26 +117,6 @@ class Spans:
             if not has_ended.any():
                 return innermost
             innermost[has_ended] = self.parent[innermost[has_ended]]
-
-
-def _indexes_of(rows: I64, wanted: I64) -> I64:
-    """Return the index of each wanted row in ascending ``rows``; -1 for one that is not there."""
-    if not rows.size:
-        return np.full(wanted.size, NONE, np.int64)
-    places = np.searchsorted(rows, wanted)
-    indexes = np.minimum(places, rows.size - 1)
-    return np.where(rows[indexes] == wanted, indexes, NONE)
-
-
-def _outermost(parent: I64) -> I64:
-    """Return the index of the outermost slice around each slice."""
-    outer = np.where(parent >= 0, parent, np.arange(parent.size))
-    while True:
-        # Twice as far each time: after n turns, 2**n slices outwards.
-        outer_of_outer = outer[outer]
-        if np.array_equal(outer_of_outer, outer):
-            return outer
-        outer = outer_of_outer
 
 
 def flow_points(

@@ -14,7 +14,7 @@ from fxframework.analysis.lazy import LazySequence
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.sorting import stable_order
 
-__all__ = ["ALL", "Spread", "Spreads", "nested_of_groups", "spreads", "sums_of_groups"]
+__all__ = ["ALL", "Spread", "Spreads", "spreads"]
 
 I64 = NDArray[np.int64]
 
@@ -141,12 +141,12 @@ def spreads(
     counts = np.bincount(group if every_call else group[is_counted], minlength=groups)
     unfinished = np.bincount(group[~is_ended & is_chosen], minlength=groups)
     is_summed = is_counted & (summed != 0) if summed.size else is_counted
-    totals = sums_of_groups(group, groups, length, is_summed)
+    totals = _sums_of_groups(group, groups, length, is_summed)
     totals_of_all = totals
     if chosen.size or summed.size:
         # Self times cover all calls, and so need the totals of all.
-        totals_of_all = sums_of_groups(group, groups, length, is_ended)
-    nested = nested_of_groups(group, groups, parent, length)
+        totals_of_all = _sums_of_groups(group, groups, length, is_ended)
+    nested = _nested_of_groups(group, groups, parent, length)
     own = np.subtract(totals_of_all, nested, out=nested)
     np.maximum(own, 0, out=own)
     if stands_for is not None:
@@ -180,7 +180,7 @@ def spreads(
     return Spreads(sums, lengths, starts)
 
 
-def sums_of_groups(
+def _sums_of_groups(
     group: NDArray[np.int32], groups: int, length: I64, is_summed: NDArray[np.bool_]
 ) -> I64:
     """Return the sum of the lengths of some calls by group, int64 of shape (groups,)."""
@@ -192,7 +192,7 @@ def sums_of_groups(
     return sums
 
 
-def nested_of_groups(group: NDArray[np.int32], groups: int, parent: I64, length: I64) -> I64:
+def _nested_of_groups(group: NDArray[np.int32], groups: int, parent: I64, length: I64) -> I64:
     """Return the time that ended calls spent in calls right within them, by group."""
     sums = np.zeros(groups, np.int64)
     for first in range(0, group.size, ROWS):

@@ -22,7 +22,7 @@ from fxframework.analysis.scheduling import (
 )
 from fxframework.analysis.spans import flow_steps
 from fxframework.errors import UsageError, checked_type, did_you_mean
-from fxframework.kernels.sorting import run_of
+from fxframework.kernels.sorting import outermost, run_of
 from fxframework.kit.shown import printable
 from fxframework.model.capture import Capture, under_views
 from fxframework.model.schema import ASYNC
@@ -348,10 +348,7 @@ class _Slices:
         own = int(np.searchsorted(rows, row))
         places = np.arange(rows.size)
         above = np.where(has_parent & (places != own), above, places)
-        # Each time the next one above of the next one above, so that depth 1,000 takes ten times.
-        while not np.array_equal(above, above[above]):
-            above = above[above]
-        within: I64 = rows[above == own]
+        within: I64 = rows[outermost(above) == own]
         return within
 
 

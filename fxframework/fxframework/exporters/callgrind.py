@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fxframework.exporters.stacks import ON_ONE_LINE, Frames, place_of, stacks_of
 from fxframework.io.sink import Sink
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
@@ -135,13 +136,11 @@ def _summed(
 ) -> tuple[I64, I64, I64, I64, I64]:
     """Add up what equal pairs of functions have; return these in the order of callers."""
     order = np.lexsort((callee, caller))
-    pairs = np.column_stack((caller[order], callee[order]))
-    is_first = np.ones(order.size, np.bool_)
-    differs = pairs[1:] != pairs[:-1]
-    is_first[1:] = differs.any(axis=1)
-    starts = np.flatnonzero(is_first)
+    caller = caller[order]
+    callee = callee[order]
+    starts = np.flatnonzero(begins_of_runs(caller) | begins_of_runs(callee))
     calls, time, own = (np.add.reduceat(column[order], starts) for column in (calls, time, own))
-    return pairs[starts, 0], pairs[starts, 1], calls, time, own
+    return caller[starts], callee[starts], calls, time, own
 
 
 def _plain(text: str) -> str:

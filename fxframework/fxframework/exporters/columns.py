@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.kernels.sorting import begins_of_runs
+from fxframework.kernels.sorting import begins_of_runs, dense
 
 __all__ = [
     "Columns",
     "first_of_runs",
-    "index_in",
     "joined",
+    "made_once",
     "picked",
     "sizes_of",
     "starts_of",
@@ -34,6 +34,12 @@ def joined(parts: Sequence[Columns], names: Iterable[str]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
+def made_once(values: NDArray[Any], make: Callable[[int], int]) -> I64:
+    """Return the number that ``make`` gives for each value; it is called once for equal ones."""
+    index_of_value, distinct = dense(values)
+    return np.array([make(value) for value in distinct.tolist()], np.int64)[index_of_value]
+
+
 def sizes_of(texts: Sequence[bytes]) -> I64:
     """Return the bytes of each text, int64 of shape (texts,)."""
     return np.fromiter(map(len, texts), np.int64, len(texts))
@@ -48,12 +54,3 @@ def starts_of(lengths: NDArray[Any]) -> NDArray[Any]:
 def first_of_runs(values: NDArray[Any]) -> I64:
     """Return the index of the first element of each run of equal values: 0 2 3 for 7 7 5 7."""
     return np.flatnonzero(begins_of_runs(values))
-
-
-def index_in(ascending: NDArray[Any], values: NDArray[Any]) -> I64:
-    """Return the index of values among ascending ones; of a missing value, any valid index.
-
-    There must be at least one of the ascending values.
-    """
-    index = np.searchsorted(ascending, values)
-    return np.minimum(index, ascending.size - 1)

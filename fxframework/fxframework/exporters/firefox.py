@@ -19,7 +19,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fxframework.analysis.calls import Calls, dense
+from fxframework.analysis.calls import Calls
+from fxframework.exporters.columns import made_once
 from fxframework.exporters.rows import ArgumentMembers, Task, json_arguments, tasks
 from fxframework.exporters.stacks import (
     DEEP,
@@ -32,7 +33,7 @@ from fxframework.exporters.stacks import (
 from fxframework.io.sink import Sink
 from fxframework.kernels.nesting import BEGIN, END, Nesting
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END
-from fxframework.kernels.sorting import run_of
+from fxframework.kernels.sorting import dense, ends_of_runs, run_of
 from fxframework.kernels.stacks import Stacks
 from fxframework.kernels.templates import Templates
 from fxframework.kit.export import Export, empty_refusal
@@ -171,8 +172,7 @@ class FirefoxExport(Export):
         frames_of_events = frames[events.call]
         stacks = self._stacks(thread, frames_of_events, events.is_end, thread_ids.size, deepest)
         # A stack is there until the next change of it in the thread; the last one is empty.
-        is_last = np.ones(thread.size, np.bool_)
-        np.not_equal(thread[1:], thread[:-1], out=is_last[:-1])
+        is_last = ends_of_runs(thread)
         lengths = np.diff(times, append=times[-1:])
         lengths[is_last] = 0
         is_sample = (lengths > 0) | is_last
@@ -218,24 +218,20 @@ class FirefoxExport(Export):
 
     def _categories_of(self, table: Table) -> NDArray[np.int64]:
         """Return the index of the category of each row; new ones are added."""
-        distinct, index_of_row = np.unique(table.array("category"), return_inverse=True)
         pool = table.pool
-        names = ["" if code < 0 else pool[code] for code in distinct.tolist()]
-        numbers = [
-            self._categories.setdefault(name or "Other", len(self._categories)) for name in names
-        ]
-        return np.array(numbers, np.int64)[index_of_row.reshape(-1)]
+
+        def category(code: int) -> int:
+            return self._categories.setdefault(pool.text(code) or "Other", len(self._categories))
+
+        return made_once(table.array("category"), category)
 
     def _frames_of(self, functions: NDArray[Any], categories: NDArray[np.int64]) -> I64:
         """Return the index of the frame of each call; new ones are added."""
-        pairs = functions.astype(np.int64) << 32 | categories
-        distinct, index_of_row = np.unique(pairs, return_inverse=True)
-        numbers = [
-            self._frames.setdefault((pair >> 32, pair & 0xFFFFFFFF), len(self._frames))
-            for pair in distinct.tolist()
-        ]
-        frames: I64 = np.array(numbers, np.int64)[index_of_row.reshape(-1)]
-        return frames
+
+        def frame(pair: int) -> int:
+            return self._frames.setdefault((pair >> 32, pair & 0xFFFFFFFF), len(self._frames))
+
+        return made_once(functions.astype(np.int64) << 32 | categories, frame)
 
     # --- Markers ---------------------------------------------------------------------------------
 
@@ -277,12 +273,12 @@ class FirefoxExport(Export):
             dur = batch.array("dur")
             end = ends_of(time, dur)
             phase = np.where(dur < 0, INTERVAL_START, INTERVAL)
-        distinct, index_of_row = np.unique(batch.array("name")[rows], return_inverse=True)
-        names = [
-            self._strings.intern(b"" if code < 0 else batch.pool.bytes_of(code))
-            for code in distinct.tolist()
-        ]
-        name = np.array(names, np.int64)[index_of_row.reshape(-1)]
+        pool = batch.pool
+
+        def string(code: int) -> int:
+            return self._strings.intern(b"" if code < 0 else pool.bytes_of(code))
+
+        name = made_once(batch.array("name")[rows], string)
         category = self._categories_of(batch)[rows]
         return batch.array("thread")[rows], time[rows], end[rows], phase[rows], name, category
 

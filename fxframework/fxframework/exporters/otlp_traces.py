@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.spans import WITHOUT_SLICE, Spans, links
-from fxframework.exporters.columns import starts_of
+from fxframework.exporters.columns import first_of_runs, starts_of
 from fxframework.exporters.rows import ArgumentStream, Task, tasks
 from fxframework.exporters.stacks import UNFINISHED
 from fxframework.io.sink import Sink
@@ -292,7 +292,7 @@ class _Spans:
         order = np.argsort(rank_of_row, kind="stable")
         leads = np.full(order.size, self._templates.text(b",\n"))
         ranks = rank_of_row[order]
-        first_of_process = np.flatnonzero(np.diff(ranks, prepend=-1))
+        first_of_process = first_of_runs(ranks)
         resources = [_resource(*process) for process in rank_of_process]
         resources[1:] = [f"{END_OF_RESOURCE},\n{resource}" for resource in resources[1:]]
         encoded = [text.encode() for text in resources]

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis.calls import Calls, Functions, dense
+from fxframework.analysis.calls import Calls, Functions
 from fxframework.analysis.tree import CallTree, call_tree
 from fxframework.errors import WriteRefusedError
 from fxframework.kernels.nesting import unfolded
 from fxframework.kernels.pools import PairMap
+from fxframework.kernels.sorting import dense
 from fxframework.kit.export import empty_refusal
 from fxframework.model.capture import Capture
 from fxframework.model.clock import ends_of

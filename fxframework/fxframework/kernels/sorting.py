@@ -7,16 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.buffers import gathered
+
 __all__ = [
-    "begins_of_runs", "ends_of_runs", "joined_ranges", "order_and_keys", "outer_first",
-    "places_among", "run_of", "stable_order",
+    "begins_of_runs", "dense", "ends_of_runs", "joined_ranges", "order_and_keys", "outer_first",
+    "outermost", "places_among", "run_of", "stable_order",
 ]  # fmt: skip
 
+I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 WORD_BITS = 64
 RADIX_BITS = 16
 """Numbers that numpy sorts by radix."""
+ROOMY = 1 << 16
+"""Numbers are looked up in a table if their range is no longer than this, or than four times
+their count."""
+GREATEST = np.iinfo(np.int64).max
 
 
 def stable_order(keys: NDArray[np.signedinteger[Any]]) -> I64 | None:
@@ -96,12 +103,50 @@ def places_among(numbers: NDArray[Any], ascending: NDArray[Any]) -> I64:
     return np.where(ascending[places] == numbers, places, -1)
 
 
+def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
+    """Return the index of each value among the distinct values, and these, ascending."""
+    if not values.size:
+        return np.zeros(0, np.int32), np.zeros(0, values.dtype)
+    if values.dtype.kind == "b":
+        values = values.view(np.uint8)
+    low = int(values.min())
+    high = int(values.max())
+    largest_dense_range = max(ROOMY, 4 * values.size)
+    is_sparse = high - low > largest_dense_range
+    if is_sparse or high > GREATEST:
+        distinct, index_of_value = np.unique(values, return_inverse=True)
+        return index_of_value.reshape(-1).astype(np.int32), distinct
+    offset_of_value = np.subtract(values, low, dtype=np.int64, casting="unsafe")
+    is_present = np.zeros(high - low + 1, np.bool_)
+    is_present[offset_of_value] = True
+    offsets = np.flatnonzero(is_present)
+    index_of_offset = np.zeros(is_present.size, np.int32)
+    index_of_offset[offsets] = np.arange(offsets.size, dtype=np.int32)
+    indexes = gathered(index_of_offset, offset_of_value)
+    return indexes, offsets + low
+
+
 def joined_ranges(begins: I64, counts: I64) -> I64:
     """Return the numbers from each begin on, so many each: of 5 and 9, 2 and 1 it is 5 6 9."""
     ends = np.cumsum(counts)
     numbers: I64 = np.repeat(begins - ends + counts, counts)
     numbers += np.arange(numbers.size)
     return numbers
+
+
+def outermost(around: I64) -> I64:
+    """Return the outermost of all that is around each: of 0 0 1 3, which is 2 in 1 in 0, 0 0 0 3.
+
+    ``around`` has the index of what is directly around each, or its own, of shape (n,).
+    """
+    # From parent to grandparent to the fourth ancestor and so on, until all are outermost. Damaged
+    # parents may go in a circle: these stay in it.
+    for _ in range(around.size.bit_length() + 1):
+        further = around[around]
+        if np.array_equal(further, around):
+            break
+        around = further
+    return around
 
 
 def outer_first(times: I64, parents: I64) -> I64:

@@ -18,7 +18,7 @@ from fxframework.kernels.parts import (
     SIGNED,
     TEXT,
 )
-from fxframework.kernels.sorting import stable_order
+from fxframework.kernels.sorting import dense, stable_order
 from fxframework.kernels.templates import Cell, Templates, signed
 from fxframework.kit.json_fields import special_double
 from fxframework.model.schema import ARG_TYPES
@@ -32,7 +32,6 @@ __all__ = [
     "Members",
     "Numbered",
     "column_of",
-    "distinct",
     "doubles",
     "groups",
     "in_pieces",
@@ -49,9 +48,8 @@ __all__ = [
 ]
 
 I64 = NDArray[np.int64]
-MOST_NEGATIVE = 2
-"""Numbers from ``-MOST_NEGATIVE`` up to ``TABLE_SIZE`` are looked up in a table."""
 TABLE_SIZE = 1 << 18
+"""Most sparse numbers that are looked up in a table."""
 PIECE = 1 << 20
 """Characters or bytes of texts that are written together."""
 LEAST_ALIKE = 1e-4
@@ -105,25 +103,9 @@ def groups(keys: NDArray[np.integer] | NDArray[np.bool_]) -> Iterator[tuple[int,
         yield key, np.flatnonzero(keys == key)
 
 
-def distinct(numbers: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.intp]]:
-    """Return the different numbers, ascending, and the index of each number among them."""
-    if not _fit_table(numbers, -MOST_NEGATIVE):
-        return np.unique(numbers, return_inverse=True)
-    # A table by number, in place of the sort of `unique`.
-    shifted = numbers.astype(np.intp) + MOST_NEGATIVE
-    occurs = np.zeros(int(shifted.max()) + 1, np.bool_)
-    occurs[shifted] = True
-    different = np.flatnonzero(occurs)
-    index_of_number = np.empty(occurs.size, np.intp)
-    index_of_number[different] = np.arange(different.size)
-    return different - MOST_NEGATIVE, index_of_number[shifted]
-
-
-def _fit_table(numbers: NDArray[np.integer], least: int) -> bool:
-    """Return whether there are numbers, and all are from ``least`` up to ``TABLE_SIZE``."""
-    if not numbers.size:
-        return False
-    return least <= int(numbers.min()) and int(numbers.max()) < TABLE_SIZE
+def _fit_table(numbers: NDArray[np.integer]) -> bool:
+    """Return whether all of some numbers are from -1 up to ``TABLE_SIZE``."""
+    return int(numbers.min()) >= -1 and int(numbers.max()) < TABLE_SIZE
 
 
 class Numbered:
@@ -154,8 +136,8 @@ class Numbered:
         if self._version != self._templates.version:  # it has forgotten its texts
             self._version = self._templates.version
             self._numbers.fill(-1)
-        if self._sparse and codes.size and not _fit_table(codes, -1):
-            different_codes, place = distinct(codes)
+        if self._sparse and codes.size and not _fit_table(codes):
+            place, different_codes = dense(codes)
             return TEXT, self._numbers_of(different_codes.tolist())[place]
         greatest_code = int(codes.max()) if codes.size else -1
         if greatest_code + 1 >= self._numbers.size:

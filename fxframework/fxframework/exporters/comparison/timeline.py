@@ -10,6 +10,7 @@ import numpy as np
 
 from fxframework.analysis.calls import ThreadNames
 from fxframework.errors import UsageError, did_you_mean
+from fxframework.kernels.sorting import dense
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
@@ -66,8 +67,7 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
         zero_time = _start_of(anchor, capture.name, table)
     is_call = (table.array("kind") != ASYNC) & (length >= 0)
     rows = np.flatnonzero(is_call & (depth < DEEPEST))
-    ids, thread_index = np.unique(threads[rows], return_inverse=True)
-    thread_index = thread_index.reshape(-1)
+    thread_index, ids = dense(threads[rows])
     # The busiest threads become tracks: slices within others add nothing to their time.
     is_outermost = depth[rows] == 0
     outermost_length = np.where(is_outermost, length[rows], 0)
@@ -85,11 +85,9 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
         tracks = tracks[longest]
     thread_names = ThreadNames(capture)
     codes_of_rows = table.array("name")[rows]
-    codes, name_index = np.unique(codes_of_rows, return_inverse=True)
+    name_index, codes = dense(codes_of_rows)
     relative_start = start[rows] - zero_time
-    columns = np.column_stack(
-        (tracks, depth[rows], name_index.reshape(-1), relative_start, length[rows])
-    )
+    columns = np.column_stack((tracks, depth[rows], name_index, relative_start, length[rows]))
     track_names = [thread_names.get(thread, "no thread") for thread in ids[busiest].tolist()]
     slice_names = [table.pool[code] if code >= 0 else "(no name)" for code in codes.tolist()]
     return {

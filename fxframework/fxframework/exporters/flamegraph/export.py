@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.tree import CallTree, merged
-from fxframework.exporters.columns import starts_of
+from fxframework.exporters.columns import first_of_runs, starts_of
 from fxframework.exporters.stacks import stacks_of
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
@@ -178,7 +178,7 @@ class Picture:
         """Yield one frame for the thin children of each parent, if it is wide enough."""
         if not thin.size:
             return
-        firsts = _first_siblings(parents)
+        firsts = first_of_runs(parents)
         counts = np.diff(firsts, append=thin.size)
         total_widths = np.add.reduceat(widths[thin], firsts)
         total_weights = np.add.reduceat(self._weights[thin], firsts)
@@ -245,14 +245,9 @@ class Picture:
         )
 
 
-def _first_siblings(parents: I32) -> I64:
-    """Return the index of the first of each group of siblings; ``parents`` are in groups."""
-    return np.flatnonzero(np.diff(parents, prepend=parents[0] - 1))
-
-
 def _left_edges(widths: F64, parents: I32, left_of_parents: F64) -> F64:
     """Return the left edges of nodes: siblings are beside one another within their parent."""
-    firsts = _first_siblings(parents)
+    firsts = first_of_runs(parents)
     before: F64 = starts_of(widths)
     sibling_counts = np.diff(firsts, append=widths.size)
     before_siblings = np.repeat(before[firsts], sibling_counts)

@@ -10,11 +10,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis.calls import dense
 from fxframework.analysis.tree import call_tree
+from fxframework.exporters.columns import made_once
 from fxframework.exporters.html.scheduling import arrows, cpu_runs, thread_states
 from fxframework.exporters.page import page
 from fxframework.io.sink import Sink
+from fxframework.kernels.sorting import dense
 from fxframework.kit.export import Export
 from fxframework.kit.json_fields import finite
 from fxframework.model.capture import Capture
@@ -202,9 +203,8 @@ class HtmlExport(Export):
         """Return the indices of the names of rows in the names of the report."""
         codes = table.array("name")[rows]
         pool = table.pool  # after the column, which may add strings to it
-        distinct_codes, code_index = np.unique(codes, return_inverse=True)
-        indices = [self._name(pool.text(code)) for code in distinct_codes.tolist()]
-        return [indices[place] for place in code_index.reshape(-1).tolist()]
+        indices: list[int] = made_once(codes, lambda code: self._name(pool.text(code))).tolist()
+        return indices
 
     # --- Slices ----------------------------------------------------------------------------------
 
@@ -273,9 +273,7 @@ class HtmlExport(Export):
         runs, total = cpu_runs(sched, idle, MOST["runs"])
         drawn = 0
         for cpu, (start, length, thread) in runs.items():
-            distinct, index_of_run = np.unique(thread, return_inverse=True)
-            full_labels = [self._full_label(labels(id)) for id in distinct.tolist()]
-            names = np.array([self._name(label) for label in full_labels], np.int64)
+            names = made_once(thread, lambda id: self._name(self._full_label(labels(id))))
             drawn += start.size
             self._data["cpus"].append(
                 {
@@ -283,7 +281,7 @@ class HtmlExport(Export):
                     "capture": capture.name,
                     "start": start.tolist(),
                     "dur": length.tolist(),
-                    "name": names[index_of_run.reshape(-1)].tolist(),
+                    "name": names.tolist(),
                 }
             )
         self._dropped["runs of CPUs"] += total - drawn

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.scheduling import IS_RUNNABLE, IS_RUNNING, CpuRuns, ThreadStates
 from fxframework.analysis.spans import flow_steps
-from fxframework.exporters.columns import index_in
-from fxframework.kernels.sorting import ends_of_runs
+from fxframework.kernels.sorting import ends_of_runs, places_among
 from fxframework.model.table import Table
 
 __all__ = ["Runs", "arrows", "cpu_runs", "thread_states"]
@@ -99,10 +98,8 @@ def arrows(
     thread = slices.array("thread")
     depth = slices.array("depth")
     # Flows name slices by row, of which a part of a capture has some.
-    slice_rows = slices.array("row")
-    slice_place = index_in(slice_rows, flows.array("slice"))
-    is_there = slice_rows[slice_place] == flows.array("slice")
-    has_both_slices = is_there[sent] & is_there[arrived]
+    slice_place = places_among(flows.array("slice"), slices.array("row"))
+    has_both_slices = (slice_place[sent] >= 0) & (slice_place[arrived] >= 0)
     sent = sent[has_both_slices]
     arrived = arrived[has_both_slices]
     tracks = np.full(int(thread.max(initial=-1)) + 2, -1, np.int64)  # index -1: no thread

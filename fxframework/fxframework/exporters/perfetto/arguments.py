@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.exporters.columns import Columns, first_of_runs, index_in, picked, starts_of
+from fxframework.exporters.columns import Columns, first_of_runs, picked, starts_of
 from fxframework.exporters.perfetto.wire import (
     Messages,
     integer,
@@ -19,6 +19,7 @@ from fxframework.exporters.perfetto.wire import (
     total_lengths,
 )
 from fxframework.exporters.rows import ArgumentStream
+from fxframework.kernels.sorting import places_among
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES
 from fxframework.model.strings import TextColumn
@@ -27,8 +28,6 @@ __all__ = ["INTERNED", "NEEDED", "SEQUENCE_FLAGS", "Arguments", "Interned", "Tai
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
-DENSE = 8
-"""Ids are looked up in a dense table if their range is at most this many times their number."""
 CHUNK = 1 << 15
 """Arguments encoded at a time."""
 # Fields of TracePacket.
@@ -209,9 +208,8 @@ class Tails:
         tail_ids = ids[first_of_id]
         tail_lengths = np.add.reduceat(lengths, first_of_id)
         tail_starts = starts_of(tail_lengths)
-        index = _indexes_of(tail_ids, self._row_ids)
-        has_tail = tail_ids[index] == self._row_ids
-        lengths_of_rows = np.where(has_tail, tail_lengths[index], 0)
+        index = places_among(self._row_ids, tail_ids)
+        lengths_of_rows = np.where(index >= 0, tail_lengths[index], 0)
         self._parts.append((data, tail_starts[index], lengths_of_rows))
 
     def every(self) -> tuple[I64, U8]:
@@ -227,14 +225,3 @@ class Tails:
             tails = TextColumn.gather(data, starts[places], lengths)
             gathered.append((tails.data, lengths))
         return total_lengths(gathered, places.size), interleave(gathered)
-
-
-def _indexes_of(ids: I64, wanted: I64) -> I64:
-    """Return the indexes of ids among sorted ones; an arbitrary index for a missing id."""
-    largest_id = max(int(ids[-1]), int(wanted.max(initial=0)))
-    # A table is faster, where it is not much larger than the ids themselves.
-    if largest_id > DENSE * (ids.size + wanted.size):
-        return index_in(ids, wanted)
-    index_of_id = np.zeros(largest_id + 1, np.int64)
-    index_of_id[ids] = np.arange(ids.size)
-    return index_of_id[wanted]

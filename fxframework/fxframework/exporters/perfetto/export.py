@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.spans import WITHOUT_SLICE, flow_points
-from fxframework.exporters.columns import index_in, joined, sizes_of
+from fxframework.exporters.columns import joined, sizes_of
 from fxframework.exporters.perfetto.arguments import (
     INTERNED,
     NEEDED,
@@ -50,6 +50,7 @@ from fxframework.exporters.stacks import place_of
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.nesting import NEVER_ENDS, Lanes
+from fxframework.kernels.sorting import places_among
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.logs import log_levels
@@ -581,9 +582,9 @@ class _SourceLocations:
         self.column = column
         self._functions = functions
         self._has_source = functions.array("source") > 0
-        self._ids = functions.array("id").astype(np.int64)
-        self._rows_by_id = np.argsort(self._ids)
-        self._sorted_ids = self._ids[self._rows_by_id]
+        ids = functions.array("id").astype(np.int64)
+        self._rows_by_id = np.argsort(ids)
+        self._sorted_ids = ids[self._rows_by_id]
 
     def entries(self) -> Iterator[bytes]:
         """Yield the entries of InternedData."""
@@ -598,9 +599,9 @@ class _SourceLocations:
     def iids(self, columns: Columns) -> NDArray[np.uint64]:
         """Return the iids for slices, 0 for those whose functions have no location."""
         wanted = columns[self.column].astype(np.int64)
-        rows = self._rows_by_id[index_in(self._sorted_ids, wanted)]
-        is_known = self._ids[rows] == wanted
-        is_located = is_known & self._has_source[rows]
+        places = places_among(wanted, self._sorted_ids)
+        rows = self._rows_by_id[places]
+        is_located = (places >= 0) & self._has_source[rows]
         return np.where(is_located, rows + 1, 0).astype(np.uint64)
 
 

@@ -13,10 +13,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.exporters.columns import first_of_runs, index_in, picked, starts_of
+from fxframework.exporters.columns import first_of_runs, picked, starts_of
 from fxframework.io.spill import Spill
 from fxframework.kernels.nesting import NEVER_ENDS
-from fxframework.kernels.sorting import stable_order
+from fxframework.kernels.sorting import places_among, stable_order
 from fxframework.kit.runs import SortedRuns
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC
@@ -87,12 +87,8 @@ def columns_of(
 
 def parents_of(rows: I64, parents: I64) -> I64:
     """Return for each of sorted rows the index of its parent; its own index if there is none."""
-    own_index = np.arange(rows.size)
-    if not rows.size:
-        return own_index
-    index = index_in(rows, parents)
-    has_parent = (parents >= 0) & (rows[index] == parents)
-    return np.where(has_parent, index, own_index)
+    places = places_among(parents, rows)
+    return np.where(places >= 0, places, np.arange(rows.size))
 
 
 def _following(capture: Capture) -> list[int] | None:

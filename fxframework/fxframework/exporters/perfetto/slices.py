@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.exporters.columns import index_in, joined, picked
+from fxframework.exporters.columns import joined, picked
 from fxframework.exporters.perfetto.order import Columns, parents_of
 from fxframework.exporters.perfetto.tracks import KeyedTracks, process_uuids
 from fxframework.kernels.nesting import NEVER_ENDS
+from fxframework.kernels.sorting import outermost, places_among
 from fxframework.model.schema import ASYNC
 
 __all__ = ["SliceTracks", "ends_of"]
@@ -47,12 +48,9 @@ class SliceTracks:
         operations["id"] = columns["id"][async_rows].view(np.int64)
         operations["end"] = ends_of(operations["ts"], operations["dur"])
         self._look_up(operations)
-        # From parent to grandparent to the fourth ancestor and so on, until all are outermost.
-        ancestors = parents_of(operations["row"], operations["parent"])
-        while not np.array_equal(further := ancestors[ancestors], ancestors):
-            ancestors = further
-        operations["name"] = operations["name"][ancestors]
-        operations["id"] = operations["id"][ancestors]
+        outer = outermost(parents_of(operations["row"], operations["parent"]))
+        operations["name"] = operations["name"][outer]
+        operations["id"] = operations["id"][outer]
         operation_numbers = self._operations.numbers(
             process_uuids(self._process_of_thread[thread[async_rows]]),
             operations["name"].astype(np.int64),
@@ -67,10 +65,10 @@ class SliceTracks:
         """Set name and id of slices inside open ones to those of the outermost slice."""
         parents = columns["parent"]
         for part in self._open:
-            index = index_in(part["row"], parents)
-            inside_open = np.flatnonzero(part["row"][index] == parents)
+            places = places_among(parents, part["row"])
+            inside_open = np.flatnonzero(places >= 0)
             for name in ("name", "id"):
-                columns[name][inside_open] = part[name][index[inside_open]]
+                columns[name][inside_open] = part[name][places[inside_open]]
 
     def _keep(self, columns: Columns, following: int) -> None:
         """Keep slices that may enclose later ones, which start at ``following`` or later.

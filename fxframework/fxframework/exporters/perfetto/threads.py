@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.perfetto.tracks import Names, Tracks, thread_uuids
+from fxframework.kernels.sorting import dense
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
@@ -111,13 +112,13 @@ class CaptureThreads:
 
     def small_pids(self, pids: NDArray[Any]) -> I64:
         """Return the small ids of processes, 0 for 0; describe new ones."""
-        koids, index_of_row = np.unique(pids.view(np.int64), return_inverse=True)
+        index_of_row, koids = dense(pids.view(np.int64))
         small_pids = np.zeros(koids.size, np.int64)
         is_process = koids != 0
         small_pids[is_process] = self._tracks.processes(koids[is_process], nameless)
         for index, koid in enumerate(koids.tolist() if self._renamed else ()):
             small_pids[index] = self._renamed.get(koid, small_pids[index])
-        pids_of_rows: I64 = small_pids[index_of_row.reshape(-1)]
+        pids_of_rows: I64 = small_pids[index_of_row]
         return pids_of_rows
 
     def small_tids(self, koids: I64) -> I64:
