@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fx_xray import format as wire
 from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT, TYPED
 from fx_xray.read.events import Events, picked
-from fx_xray.read.views import Calls, Matched, whole_of
+from fx_xray.read.views import Calls, Matched, chosen_events, whole_of
 from fxframework.errors import WriteRefusedError
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
 from fxframework.kernels.templates import Cell, Templates
@@ -48,6 +48,7 @@ __all__ = [
     "nothing_to_write",
     "process_and_thread_ids",
     "walk",
+    "walk_chosen",
     "whole_of",
 ]
 
@@ -98,10 +99,21 @@ def walk(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
     A call is in one batch with its arguments; arguments without a call are counted in ``dropped``.
     """
     trace = whole_of(capture)
+    return _batches(trace.events(), trace.payloads, dropped)
+
+
+def walk_chosen(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
+    """Yield the same, but of a view the events that belong to its rows."""
+    return _batches(chosen_events(capture), whole_of(capture).payloads, dropped)
+
+
+def _batches(
+    parts: Iterator[Events], payloads: NDArray[np.uint8], dropped: Counter[str]
+) -> Iterator[Batch]:
     # Yielded only when the next batch is known: it may begin with arguments of the last call.
     batch_before: Batch | None = None
     further_values: list[U64] = []
-    for events in trace.events():
+    for events in parts:
         for start in range(0, events.kind.size, ROWS):
             rows = picked(events, slice(start, start + ROWS))
             is_argument = rows.kind == ARGUMENT
@@ -118,7 +130,7 @@ def walk(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
             further_values = []
             is_own = is_argument & ~is_parentless & (call_places >= 0)
             arguments = call_places[is_own], rows.value[is_own]
-            batch_before = _batch_of(picked(rows, ~is_argument), *arguments, trace.payloads)
+            batch_before = _batch_of(picked(rows, ~is_argument), *arguments, payloads)
     if batch_before is not None:
         yield _with_arguments(batch_before, further_values)
 
