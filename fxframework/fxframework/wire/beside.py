@@ -9,7 +9,7 @@ from fxframework.kit.json_fields import JsonFields
 from fxframework.wire.cursor import Cursor, Draft, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
 from fxframework.wire.fields import Field, Values
-from fxframework.wire.known import START
+from fxframework.wire.known import START, with_sign
 from fxframework.wire.rules import WRONG_SPARE
 from fxframework.wire.spans import Octets
 
@@ -59,8 +59,7 @@ class Computed(Field):
         if self.nbits < 64:
             numbers = numbers & (1 << self.nbits) - 1
             if self.signed:
-                sign = 1 << self.nbits - 1
-                numbers = (numbers ^ sign) - sign
+                numbers = with_sign(numbers, self.nbits)
         many.known[self] = numbers
 
     def written(self, draft: Draft) -> int:

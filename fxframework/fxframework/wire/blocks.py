@@ -16,27 +16,29 @@ findings are put in place. If later records depend on it, the run ends there and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.io.limits import Limits
 from fxframework.io.source import RELEASED, Source
+from fxframework.kernels.pools import codes_of
 from fxframework.model.strings import StringPool
-from fxframework.wire.cells import ObjectRows, TableColumns
+from fxframework.wire.cells import ObjectRows, RowSource, TableColumns, merged
 from fxframework.wire.choices import Again
 from fxframework.wire.columns import Rows
 from fxframework.wire.cursor import AT, SIZE
-from fxframework.wire.expressions import wrapped
+from fxframework.wire.expressions import Register, wrapped
 from fxframework.wire.findings import FIELDS, Findings
 from fxframework.wire.floats import Float
 from fxframework.wire.format import Format
-from fxframework.wire.framing import ROOM, frames_of, item_size
-from fxframework.wire.many import FileNumbers
+from fxframework.wire.framing import ROOM, UNKNOWN, frames_of, item_size
+from fxframework.wire.many import ClassRows, FileNumbers, Many, Reference
 from fxframework.wire.plans import Plan, plan_of
-from fxframework.wire.runs import TIME_BEYOND, Block, Run, RunReader, StateOfRun
+from fxframework.wire.runs import REASONS, SIZE_RULE, TIME_BEYOND, Block, Run, StateOfRun
 from fxframework.wire.spans import Span
-from fxframework.wire.state import Registrations
+from fxframework.wire.state import Change, Registrations
 from fxframework.wire.walk import Walk
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Block", "BlockReader"]
 
+I64 = NDArray[np.int64]
 BLOCK_BYTES = 4 << 20
 """A block ends behind the first record that ends so many bytes from its beginning, or later."""
 BLOCK_ITEMS = 500_000
@@ -55,14 +58,25 @@ LONGEST_PAUSE = 1024
 """Most records that are read as objects between two such runs."""
 
 
-class BlockReader(RunReader):
+class BlockReader:
     """Reads the records of a file into blocks. ``strings`` is the pool that gets the texts.
 
     ``watch`` are kinds of records that ``seen`` gets as objects, in the order of the file.
     ``tables`` say which rows records make. Readers that make something else of the records derive
-    from it, and override methods of ``RunReader``: ``fxframework.wire.lines`` makes lines,
-    ``objects`` makes objects, and ``verbs.copies`` copies their bytes.
+    from it, and override what runs ask: ``fxframework.wire.lines`` makes lines, ``objects`` makes
+    objects, and ``verbs.copies`` copies their bytes.
     """
+
+    for_lines: ClassVar[bool] = False
+    """Whether lines are made, for which ``Reading`` keeps more."""
+    without: ClassVar[frozenset[Any]] = frozenset()
+    """Fields that are not read (``Reading.without``)."""
+    mirrored = False
+    """Whether bits of words count from the most significant one."""
+    apart: ClassVar[frozenset[Any]] = frozenset()
+    """Tables whose texts have codes of their own (``codes_apart``)."""
+    short_rule: ClassVar[int] = SIZE_RULE
+    """The rule by which records are reported into which a field does not fit."""
 
     def __init__(
         self,
@@ -89,26 +103,36 @@ class BlockReader(RunReader):
         self.walk.frames.growing = int(growing)
         self.findings = Findings(limits.max_findings)
         self.registers = {register: register.initial for register in format.registers}
+        """The value of each register before the next record."""
         self.registrations = {table: Registrations() for table in format.text_tables}
-        self.columns = {}
+        self.columns: dict[str, TableColumns] = {}
         for name in dict.fromkeys(rows.table for rows in tables):
             rows_of_table = [rows for rows in tables if rows.table == name]
             self.columns[name] = TableColumns(rows_of_table, strings.intern)
         self.objects = [ObjectRows(rows, self.columns[rows.table]) for rows in tables]
+        """Rows of records that were read as objects, by ``tables``."""
         self.candidates = format.candidates
         self.needs_places = [
             any(needs_places(rows) for rows in tables if rows.record in classes)
             for classes in self.candidates
         ]
-        self.absent = {}
-        self.kinds = {}
+        """Whether rows of an entry's records need the places of their fields."""
+        self.absent: dict[bytes, int] = {}
+        """That of ``State``, which lasts longer than one."""
+        self.kinds: dict[str, int] = {}
+        """Records by kind, so far."""
         self.at = 0
+        """The byte where the next run begins."""
         self.records = 0
+        """Records before it."""
         self.handed = 0
+        """Records that were read as objects because they are odd."""
         self.sound = 0
+        """The end of the last stretch that is not damaged."""
         self.header = b""
         """The bytes before the first record, if they are sound."""
         self.copied = [cls for cls in format.classes if cls.layout.changes_state]
+        """Classes of records whose places blocks have."""
         self.longest_run = ROOM
         """Most records of the next run."""
         self.pause = 1
@@ -221,6 +245,93 @@ class BlockReader(RunReader):
         self.records += len(places)
         self.handed += len(places)
 
+    # --- While fields are read --------------------------------------------------------------------
+
+    def restarts_of(self, run: Run, register: Register) -> Change | None:  # noqa: ARG002 (for others)
+        """Return where a register begins again in a run, before a record; None for nowhere."""
+        return None
+
+    def end_fields(self, many: Many) -> None:
+        """Go from the ends of the fields of records to those of the records."""
+        many.pad_to(many.limit)
+
+    def judge(self, many: Many) -> None:
+        """Look at records whose fields were read, as for those that objects know better."""
+
+    # --- Once all are read, in this order ---------------------------------------------------------
+
+    def follow(self, run: Run) -> None:
+        """Take what the sound records of a run say about later ones, beside texts and registers."""
+
+    def codes_of(
+        self,
+        run: Run,
+        ordinals: I64,  # noqa: ARG002 (for others)
+        starts: I64,
+        lengths: I64,
+    ) -> NDArray[np.int32]:
+        """Return the codes of texts of a run, given in the order of the file, by their rows."""
+        codes: NDArray[np.int32] = codes_of(self.strings.pool, run.reading.data, starts, lengths)
+        return codes
+
+    def codes_apart(self, run: Run, table: Any, starts: I64, lengths: I64) -> NDArray[np.int32]:
+        """Return the codes of texts of a table that is ``apart``, likewise."""
+        raise NotImplementedError
+
+    def look_up(self, reference: Reference) -> None:
+        """Look up the texts of numbers; report those that nothing declared."""
+        registrations = self.registrations[reference.table]
+        codes = registrations.find(reference.numbers, reference.ordinals)
+        reference.codes[:] = codes
+        unknown = codes < 0
+        if unknown.any():
+            reference.note(unknown)
+
+    def report_stretches(self, run: Run, entry: int, rows: I64) -> None:
+        """Report stretches that are not records, by their entry."""
+        values = run.sizes[rows]
+        if entry == UNKNOWN:
+            values = self.frames.kinds_found[rows]
+        run.note_rows(REASONS.get(entry, SIZE_RULE), rows, values)
+
+    def report_short(self, run: Run, own: ClassRows, short: I64) -> None:
+        """Report records into which a field does not fit, by an index of those of their class."""
+        rows = own.ordinals[short]
+        run.note_rows(self.short_rule, rows, run.sizes[rows])
+
+    def watched_of(self, many: Many) -> I64:
+        """Return the rows of the sound records of a class that are wanted as objects, too."""
+        assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
+        if not issubclass(many.layout.cls, self.watch):
+            return np.zeros(0, np.int64)
+        return many.own.ordinals[many.own.sound]
+
+    def take_run(self, block: Block, run: Run) -> None:
+        """Add the rows of a run to a block."""
+        self.take_rows(block, run.sources_of_rows(), run.places)
+
+    def take_rows(self, block: Block, sources: list[list[RowSource]], places: I64) -> None:
+        """Add the rows of a run to a block; ``sources`` are by ``tables``."""
+        sources_of_table: dict[str, list[RowSource]] = {name: [] for name in self.columns}
+        for rows, sources_of_rows in zip(self.tables, sources, strict=True):
+            with_rows = [source for source in sources_of_rows if source.ordinals.size]
+            sources_of_table[rows.table] += with_rows
+        for name, table_sources in sources_of_table.items():
+            if table_sources:
+                ordinals, cells = merged(table_sources, places.size)
+                block.tables[name].append((places[ordinals], cells))
+
+    def add_findings(self, rows: I64) -> None:
+        """Add findings of the records from ``self.records`` on, in their order."""
+        if len(rows):
+            rows[:, 2] += self.records
+            self.findings.add(rows)
+
+    def count(self, kind: str, times: int) -> None:
+        """Count records of a kind."""
+        if times:
+            self.kinds[kind] = self.kinds.get(kind, 0) + times
+
     # --- Objects --------------------------------------------------------------------------------
 
     def begin_walk(self) -> None:
@@ -247,6 +358,26 @@ class BlockReader(RunReader):
         entry = walk.frames.entry_at(walk.at)
         self.keep_places(needed=entry >= 0 and self.needs_places[entry])
         return walk.next()
+
+    def keep_places(self, *, needed: bool) -> None:
+        """Say whether the next object is read with the places of its fields, which takes longer."""
+        self.walk.views = [] if needed else None
+
+    def add_object(self, ordinal: int, record: LosslessRecord) -> bool:
+        """Take a record that was read as an object; return whether a time does not fit 64 bits."""
+        self.kinds[record.record] = self.kinds.get(record.record, 0) + 1
+        if isinstance(record, self.watch):
+            self.see(record)
+        is_beyond = False
+        for object_rows in self.objects:
+            if type(record) is object_rows.rows.record:
+                registers = self.walk.state.registers
+                is_beyond |= object_rows.add(ordinal, record, self.walk.last, registers)
+        return is_beyond
+
+    def see(self, record: LosslessRecord) -> None:
+        """Take a sound record that is wanted as an object, too."""
+        self.seen(record)
 
 
 def least_item(rows: Rows) -> int:

@@ -10,7 +10,7 @@ from fxframework.wire.cursor import AT, Cursor, Draft, RefusalError, ShortError,
 from fxframework.wire.expressions import Expression, expression, wrapped
 from fxframework.wire.fields import Field, Number, Values, refusal_of_range
 from fxframework.wire.floats import bits_compared
-from fxframework.wire.known import as_mask
+from fxframework.wire.known import as_mask, with_sign
 from fxframework.wire.rules import WRONG_TYPE
 from fxframework.wire.spans import Octets
 
@@ -91,17 +91,21 @@ class Choice(Field):
             raise self.unknown(value)
         return b""
 
-    def read_many(self, many: Many) -> None:
-        """Read the values of many records, those of one kind after those of another."""
-        tags = many.known[self.tag]
-        rows_of_kinds: list[tuple[Field | None, NDArray[np.int64]]] = []
+    def of_many(self, tags: NDArray[np.int64]) -> Iterator[tuple[Field | None, NDArray[np.bool_]]]:
+        """Yield the field of each kind with the rows whose tags say it, that of others last."""
         is_other = np.ones(tags.size, bool)
         for number, field in self.kinds.items():
             is_of_kind = tags == wrapped(int(number))
             is_other &= ~is_of_kind
-            rows_of_kinds.append((field, np.flatnonzero(is_of_kind)))
-        rows_of_kinds.append((self.other, np.flatnonzero(is_other)))
-        rows_of_kinds = [(field, rows) for field, rows in rows_of_kinds if rows.size]
+            yield field, is_of_kind
+        yield self.other, is_other
+
+    def read_many(self, many: Many) -> None:
+        """Read the values of many records, those of one kind after those of another."""
+        kinds = [
+            (field, np.flatnonzero(rows)) for field, rows in self.of_many(many.known[self.tag])
+        ]
+        rows_of_kinds = [(field, rows) for field, rows in kinds if rows.size]
         if len(rows_of_kinds) == 1:
             self._read_one_kind(many, rows_of_kinds[0][0])
             return
@@ -203,8 +207,7 @@ class Again(Field):
         """Take the values of many records from their numbers."""
         numbers = many.known[self.number]
         if self.signed and self.number.nbits < 64:
-            sign = 1 << self.number.nbits - 1
-            numbers = ((numbers & (1 << self.number.nbits) - 1) ^ sign) - sign
+            numbers = with_sign(numbers & (1 << self.number.nbits) - 1, self.number.nbits)
         many.known[self] = numbers
 
     def parse(self, form: JsonFields) -> Any:

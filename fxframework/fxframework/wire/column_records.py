@@ -40,7 +40,6 @@ __all__ = ["ColumnItems", "ColumnRecords", "ItemLists"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
-Mask = NDArray[np.bool_]
 
 
 class ItemLists(Protocol):

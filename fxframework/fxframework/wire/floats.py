@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fxframework.wire.many import Many
+else:
+    from fxframework.kit.lazy import numpy as np
 
 __all__ = ["Float", "Nan", "bits_compared"]
 
@@ -105,6 +107,14 @@ class Float(Limited):
         if math.isnan(number):
             return Nan(bits)
         return number
+
+    def numbers_of(self, bits: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the numbers with many bits, as doubles."""
+        if self.nbytes == 8:
+            return bits.view("f8")
+        narrow = bits.astype("u4").view("f4")
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            return narrow.astype("f8")
 
     def has_payload(self, bits: int) -> bool:
         """Return whether bits are those of a NaN that is not the canonical one."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fxframework.kit.lossless import UnfitError
 from fxframework.wire.beside import Spare
-from fxframework.wire.choices import Again, Choice, Flag
+from fxframework.wire.choices import Again, Choice
 from fxframework.wire.column_records import ColumnItems, ColumnRecords
 from fxframework.wire.cursor import RefusalError
 from fxframework.wire.expressions import wrapped
@@ -36,7 +36,7 @@ from fxframework.wire.json_columns import (
     texts,
     usual,
 )
-from fxframework.wire.json_shapes import Kinds, Shape, ShapeEntry, values_of
+from fxframework.wire.json_shapes import COLUMN_PARSERS, Kinds, Shape, ShapeEntry, values_of
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.records import Layout, Part
 from fxframework.wire.spans import Octets, Span, Text
@@ -45,7 +45,6 @@ from fxframework.wire.state import State
 __all__ = ["Group", "Grouping", "References", "Resolve"]
 
 I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 Resolve = Callable[[Field, Any, int | None], int]
 FEW = 8
@@ -122,7 +121,9 @@ class Group(ColumnRecords):
         elif entry.is_left_out:
             self.numbers[field] = 0
         elif field.public and not self.layout.derives(entry.field):
-            take = _taker_of(field)
+            method = "take_own"
+            if field.packs is None:
+                method = COLUMN_PARSERS[type(field).parse]
             if entry.has_key:
                 values = list(values_of(self._objects, field.key))
             else:
@@ -130,7 +131,8 @@ class Group(ColumnRecords):
                 if isinstance(field, Listed | Texts):
                     default = list(default)
                 values = [default] * self.odd.size
-            take(self, field, values)
+            take: Callable[[Field, Sequence[Any]], None] = getattr(self, method)
+            take(field, values)
 
     def take_number(self, field: Number, values: Sequence[Any]) -> None:
         """Take numbers, or the names, flags or texts that stand for them."""
@@ -298,27 +300,6 @@ def float_bits(field: Float, values: Sequence[Any], odd: Mask) -> I64:
         narrow = floats.astype(np.float32)
     odd |= narrow != floats
     return narrow.view(np.uint32).astype(np.int64)
-
-
-_TAKERS: Mapping[Any, Callable[..., None]] = {
-    Number.parse: Group.take_number,
-    Again.parse: Group.take_again,
-    Flag.parse: Group.take_flag,
-    Float.parse: Group.take_float,
-    Text.parse: Group.take_text,
-    Octets.parse: Group.take_octets,
-    Spare.parse: Group.take_nothing,
-    Texts.parse: Group.take_texts,
-    Listed.parse: Group.take_list,
-}
-"""What takes the values of a field, by its way to parse one of them (``COLUMN_PARSERS``)."""
-
-
-def _taker_of(field: Field) -> Callable[..., None]:
-    """Return what takes the values of a field, which has a column."""
-    if field.packs is not None:
-        return Group.take_own
-    return _TAKERS[type(field).parse]
 
 
 # --- All groups of a block -----------------------------------------------------------------------

@@ -38,7 +38,7 @@ from fxframework.wire.expressions import wrapped
 from fxframework.wire.fields import Field, Integer, Mark, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.known import CODE, LENGTH, START, STRANGE, THERE, Codes
-from fxframework.wire.lists import Listed
+from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.many import Many
 from fxframework.wire.records import Part, Record
 from fxframework.wire.shape import is_reference
@@ -53,7 +53,7 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 MOST_TEXTS = 1 << 20
 """Bytes of texts that are kept from one block to the next."""
-SHOWS = {kind.show for kind in (Field, Number, Float, Octets, Spare, Text, Listed)}
+SHOWS = {kind.show for kind in (Field, Number, Float, Octets, Spare, Text, Listed, Texts)}
 """How the kinds of fields are shown that columns can show."""
 
 
@@ -119,8 +119,13 @@ class RowTexts(Lines):
         self.put(places, *cells, *when(is_raw, raw_of, places, sizes), b"}\n")
         self.templates.forget_columns()
 
-    def put_items(self, field: Listed, many: Many, rows: I64, places: I64) -> None:
+    def put_items(self, field: Listed | Texts, many: Many, rows: I64, places: I64) -> None:
         """Write items of a list, each with a comma behind it, at places among all of them."""
+        if isinstance(field, Texts):
+            starts = many.known[field, START][rows]
+            lengths = many.known[field, LENGTH][rows]
+            self.put(places, *stretch(STRETCH, starts, lengths), b",")
+            return
         if isinstance(field.item, Float):
             cells = ShownRows(self, many, rows).real_items(field.item)
             self.put(places, *cells, b",")
@@ -208,7 +213,7 @@ class ShownRows:
             return self.reference(field)
         if isinstance(field, Span):
             return [b'"', *self.octets(field), b'"']
-        if isinstance(field, Listed):
+        if isinstance(field, Listed | Texts):
             return [b"[", (COPIED, self.items(field)), b"]"]
         if isinstance(field, Choice):
             return self.choice(field)
@@ -249,10 +254,7 @@ class ShownRows:
     def real(self, field: Float, number_of: Callable[[int], float] | None = None) -> list[Cell]:
         """Return doubles, and those that JSON cannot hold by name."""
         bits = self.column(field)
-        numbers = bits.view(np.float64)
-        if field.nbytes == 4:
-            with np.errstate(invalid="ignore"):  # signalling NaN
-                numbers = bits.astype(np.uint32).view(np.float32).astype(np.float64)
+        numbers = field.numbers_of(bits)
         # NaN are made of their own bits, which conversions to doubles change.
         is_special = ~np.isfinite(numbers)
         finite_numbers = np.where(is_special, 0.0, numbers)
@@ -349,14 +351,14 @@ class ShownRows:
     def choice(self, field: Choice) -> list[Cell]:
         """Return values, each of the kind that its row says."""
         cells: list[Cell] = []
-        for variant, rows in variants(field, self.column(field.tag)):
+        for variant, rows in field.of_many(self.column(field.tag)):
             if variant is None:
                 cells += when(rows, just, b"null")
             else:
                 cells += when(rows, self.value, variant)
         return cells
 
-    def items(self, field: Listed) -> I64:
+    def items(self, field: Listed | Texts) -> I64:
         """Return numbers of texts of the items of each row, one after another."""
         texts = self.texts.lists.get(field)
         if texts is None:
@@ -411,7 +413,7 @@ class ShownRows:
             if isinstance(field, Choice):
                 if not any(map(refers_by_number, field.fields)):
                     continue
-                candidates = list(variants(field, self.column(field.tag)))
+                candidates = list(field.of_many(self.column(field.tag)))
             for variant, rows in candidates:
                 if variant is None or not refers_by_number(variant):
                     continue
@@ -497,16 +499,6 @@ def refers_by_number(field: Field) -> bool:
     return is_reference(field) and not is_closed
 
 
-def variants(field: Choice, tags: I64) -> Iterator[tuple[Any, Mask]]:
-    """Yield the fields of a choice, with the rows whose tags say that they have its value."""
-    of_other_kinds = np.ones(tags.size, bool)
-    for number, variant in field.kinds.items():
-        of_kind = tags == wrapped(int(number))
-        of_other_kinds &= ~of_kind
-        yield variant, of_kind
-    yield field.other, of_other_kinds
-
-
 def chain_of(field: Spare) -> list[Spare]:
     """Return spare bytes with those that are shown before them, in the order of the file."""
     if field.after is None:
@@ -563,22 +555,11 @@ def has_field(many: Many, field: Any) -> Any:
     choice = many.layout.choice_of.get(field)
     if choice is None:
         return many.known.get((field, THERE), np.bool_(True))
-    tags = many.known[choice.tag]
-    numbers_of_field = [
-        wrapped(int(number)) for number, variant in choice.kinds.items() if variant is field
-    ]
-    with_field = is_any_of(tags, numbers_of_field)
-    if choice.other is field:
-        with_field |= ~is_any_of(tags, [wrapped(int(number)) for number in choice.kinds])
+    with_field = np.zeros(many.start.size, bool)
+    for variant, rows in choice.of_many(many.known[choice.tag]):
+        if variant is field:
+            with_field |= rows
     return with_field
-
-
-def is_any_of(column: I64, numbers: list[int]) -> Mask:
-    """Return which rows of a column have one of a few numbers."""
-    is_among = np.zeros(column.size, bool)
-    for number in numbers:
-        is_among |= column == number
-    return is_among
 
 
 def doubts(many: Many) -> Iterator[Mask]:

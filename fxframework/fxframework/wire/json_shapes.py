@@ -22,6 +22,7 @@ from fxframework.wire.fields import Bits, Field, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.records import OTHER, Layout
+from fxframework.wire.shape import is_reference
 from fxframework.wire.spans import Octets, Text
 from fxframework.wire.state import State
 
@@ -31,20 +32,21 @@ LARGEST = 32_000
 """Bytes of the largest record that is packed by columns."""
 MOST_SHAPES = 1 << 16
 """Shapes that are remembered; all are forgotten beyond."""
-COLUMN_PARSERS: frozenset[Any] = frozenset(
-    {
-        Number.parse,
-        Again.parse,
-        Flag.parse,
-        Float.parse,
-        Text.parse,
-        Octets.parse,
-        Spare.parse,
-        Texts.parse,
-        Listed.parse,
-    }
-)
-"""The ways to parse a value for which groups have columns: a field with its own has none."""
+COLUMN_PARSERS: Mapping[Any, str] = {
+    Number.parse: "take_number",
+    Again.parse: "take_again",
+    Flag.parse: "take_flag",
+    Float.parse: "take_float",
+    Text.parse: "take_text",
+    Octets.parse: "take_octets",
+    Spare.parse: "take_nothing",
+    Texts.parse: "take_texts",
+    Listed.parse: "take_list",
+}
+"""The methods of a group that take values as a column, by the way to parse one of them.
+
+A field with a way of its own has none.
+"""
 
 
 @attrs.frozen(eq=False)
@@ -110,7 +112,11 @@ class Shape:
             known_keys.add("type")
         if not layout.is_part:
             known_keys |= {"record", "offset", "nbytes"}
-        references = {entry.field.name for entry in self.entries if _refers(entry.value)}
+        references = {
+            entry.field.name
+            for entry in self.entries
+            if entry.value is not None and is_reference(entry.value)
+        }
         if not known_keys.issuperset(example) or not references.issuperset(self.refs):
             raise UnfitError
 
@@ -148,15 +154,6 @@ class Shape:
         if type(number) is not int or number not in choice.kinds:
             raise UnfitError
         return choice.kinds[number]
-
-
-def _refers(field: Field | None) -> bool:
-    """Return whether a field shows an entry of a table."""
-    if field is None:
-        return False
-    if isinstance(field, Number) and field.refers is not None:
-        return True
-    return field.index is not None
 
 
 def values_of(objects: Sequence[Mapping[str, Any]], key: str) -> Iterator[Any]:

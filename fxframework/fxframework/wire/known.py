@@ -101,3 +101,10 @@ def gaps_to(unit: int, places: Any) -> Any:
     if is_power_of_two:  # a division of integers takes longer than all else here
         return places & unit - 1
     return places % unit
+
+
+def with_sign(numbers: NDArray[np.int64], nbits: int) -> NDArray[np.int64]:
+    """Return numbers of so many bits, the highest of which is a sign, as those of 64 bits."""
+    # Bits below the sign count up from its value: of 4 bits, 0b0111 is 7, 0b1000 is -8.
+    sign = 1 << nbits - 1
+    return (numbers ^ sign) - sign

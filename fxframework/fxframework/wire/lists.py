@@ -12,7 +12,7 @@ from fxframework.wire.cursor import SIZE, Builder, Cursor, Draft, RefusalError, 
 from fxframework.wire.expressions import Expression, expression_or_none
 from fxframework.wire.fields import Field, Integer, Values, refusal_of_range
 from fxframework.wire.floats import Float, bits_compared
-from fxframework.wire.known import LENGTH, START, gaps_to
+from fxframework.wire.known import LENGTH, START, STRANGE, gaps_to
 from fxframework.wire.rules import BAD_SIZE, DOES_NOT_FIT, RESERVED, WRONG_TYPE
 from fxframework.wire.spans import Text
 from fxframework.wire.state import State
@@ -174,8 +174,7 @@ class Listed(Field):
         )
         if isinstance(item, Float):
             numbers.keep_raw(item.have_payload(numbers.known[item]))
-        items_by_list = many.own.parts if many.reading.for_lines else many.own.lists
-        items_by_list.setdefault(self, []).append(numbers)
+        many.items_of(self).append(numbers)
 
     def put(self, draft: Draft) -> bytes:
         """Return the bytes of all items."""
@@ -464,6 +463,7 @@ class Texts(Field):
     def read_many(self, many: Many) -> None:
         """Read the texts of many records, by their number; long lists are left to ``read``."""
         unfinished = np.arange(many.start.size)
+        by_objects = np.zeros(many.start.size, bool)
         for turn in range(TURNS):
             records = many.some(unfinished)
             sizes = records.integer(self.size.nbytes)
@@ -472,18 +472,22 @@ class Texts(Field):
             records.lose(has_text & is_too_much)
             starts, lengths = records.stretch(np.where(has_text, sizes, 0))
             self.text.check_spans(records, starts, lengths)
+            if many.reading.for_lines:  # only objects show the bytes of texts that are not UTF-8
+                by_objects[unfinished] |= records.known.get((self.text, STRANGE), False)
             many.put_back(records, unfinished)
             texts = records.some(np.flatnonzero(has_text))
+            texts.layout = None
             texts.known[self, START] = starts[has_text]
             texts.known[self, LENGTH] = lengths[has_text]
             texts.index = np.full(texts.start.size, turn)
-            many.own.lists.setdefault(self, []).append(texts)
+            many.items_of(self).append(texts)
             rows = records.rows_at(np.arange(unfinished.size))
             is_sound = ~many.own.short[rows] & ~many.own.odd[rows]
             unfinished = unfinished[has_text & is_sound]
             if not unfinished.size:
-                return
-        many.hand_over(np.isin(np.arange(many.start.size), unfinished))
+                break
+        by_objects[unfinished] = True
+        many.hand_over(by_objects)
 
     def put(self, draft: Draft) -> bytes:
         """Return the bytes of all texts, and of the end."""

@@ -25,7 +25,7 @@ from fxframework.model.strings import TextColumn
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Expression, Register, wrapped
 from fxframework.wire.findings import Noted
-from fxframework.wire.known import CODE, THERE, Codes, Known, as_mask, gaps_to
+from fxframework.wire.known import CODE, THERE, Codes, Known, as_mask, gaps_to, with_sign
 
 __all__ = ["ClassRows", "Entered", "FileNumbers", "Many", "Reading", "Reference"]
 
@@ -134,8 +134,7 @@ class FileNumbers:
             numbers |= pieces << 8 * bytes_below
             bytes_read += piece_bytes
         if signed:
-            sign = 1 << 8 * nbytes - 1
-            numbers = (numbers ^ sign) - sign  # extends the sign bit to 64 bits
+            numbers = with_sign(numbers, 8 * nbytes)
         return numbers
 
 
@@ -416,6 +415,11 @@ class Many:
         parts.index = index
         parts.known.borrow(self.known, records)
         return parts
+
+    def items_of(self, field: Any) -> list[Many]:
+        """Return the groups of the items of a list without parts, to add one to them."""
+        items_by_list = self.own.parts if self.reading.for_lines else self.own.lists
+        return items_by_list.setdefault(field, [])
 
     # --- Places ---------------------------------------------------------------------------------
 

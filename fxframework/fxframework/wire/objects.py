@@ -212,11 +212,7 @@ def numbers_of(field: Any, numbers: NDArray[np.int64]) -> NDArray[Any]:
 
 def floats_of(field: Float, bits: NDArray[np.int64]) -> list[float]:
     """Return the numbers of bits; a NaN keeps its own."""
-    if field.nbytes == 8:
-        numbers = bits.view(np.float64)
-    else:
-        with np.errstate(invalid="ignore"):  # signalling NaN
-            numbers = bits.astype(np.uint32).view(np.float32).astype(np.float64)
+    numbers = field.numbers_of(bits)
     values: list[float] = numbers.tolist()
     for row in np.flatnonzero(np.isnan(numbers)).tolist():
         bits_of_nan = int(bits[row]) & (1 << 8 * field.nbytes) - 1

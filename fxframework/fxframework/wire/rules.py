@@ -34,6 +34,7 @@ __all__ = [
     "WRONG_TYPE",
     "catalogue",
     "refusals",
+    "writing",
 ]  # fmt: skip
 
 # Findings of reading; READING says what each is about.
@@ -175,25 +176,29 @@ WRITING = (
 )
 
 
+def writing(prefix: str, section: str) -> list[Rule]:
+    """Return the rules by which records are refused that a format cannot hold, as in WRITING."""
+    return [
+        Rule(
+            f"{prefix}{number:04}",
+            Severity.ERROR,
+            name,
+            section,
+            rule,
+            ours="Refused; nothing of the record is written.",
+            remedy="Compare it with a record that `fxf cat --records` shows.",
+        )
+        for number, name, rule in WRITING
+    ]
+
+
 def catalogue(prefix: str, title: str, more: Iterable[Rule]) -> Catalogue:
     """Return the rules of a format, with those of its author."""
     reading = (
         Rule(f"{prefix}{number:04}", severity, name, title, rule, detail=detail, ours=ours)
         for number, severity, name, rule, detail, ours in READING
     )
-    writing = (
-        Rule(
-            f"{prefix}{number:04}",
-            Severity.ERROR,
-            name,
-            title,
-            rule,
-            ours="Refused; nothing of the record is written.",
-            remedy="Compare it with a record that `fxf cat --records` shows.",
-        )
-        for number, name, rule in WRITING
-    )
-    return Catalogue([*reading, *writing, *more])
+    return Catalogue([*reading, *writing(prefix, title), *more])
 
 
 def refusals(rules: Catalogue) -> Refusals:

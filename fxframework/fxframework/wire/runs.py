@@ -3,49 +3,33 @@
 ``Run.read`` finds where the records are and reads their fields, class by class, in the order of the
 plan. ``Run.finish`` makes of them what a block has: it enters texts, looks up references, reads
 records that columns cannot hold as objects, and puts findings and rows in the order of the file.
-A ``RunReader`` has the state between runs, and is asked at each of these steps: ``BlockReader`` is
-one (``blocks``), and others derive from that.
+A ``BlockReader`` has the state between runs, and is asked at each of these steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.io.source import Source
-from fxframework.kernels.pools import codes_of
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.strings import StringPool
-from fxframework.wire.cells import (
-    Cells,
-    ObjectRows,
-    RowSource,
-    TableColumns,
-    merged,
-    rows_of_class,
-)
-from fxframework.wire.columns import Rows
+from fxframework.wire.cells import Cells, RowSource, rows_of_class
 from fxframework.wire.cursor import SIZE
 from fxframework.wire.expressions import Register, wrapped
-from fxframework.wire.findings import Findings, Noted, in_order
-from fxframework.wire.format import Format
+from fxframework.wire.findings import Noted, in_order
 from fxframework.wire.framing import BAD_SIZE, CUT, HIDING, NO_ORDER, PADDING, UNKNOWN
 from fxframework.wire.known import CODE, LENGTH, START, THERE, Codes
-from fxframework.wire.many import ClassRows, Entered, FileNumbers, Many, Reading, Reference
-from fxframework.wire.plans import ClassPlan, Plan, is_framed
+from fxframework.wire.many import ClassRows, Entered, Many, Reading
+from fxframework.wire.plans import ClassPlan, is_framed
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import Change, Registrations, State, TextTable, register_columns
-from fxframework.wire.walk import Walk
 
-if TYPE_CHECKING:
-    from fxframework.kernels.frames import Frames
-    from fxframework.kit.lossless import LosslessRecord
+__all__ = ["REASONS", "SIZE_RULE", "TIME_BEYOND", "Block", "Run", "StateOfRun"]
 
-__all__ = ["REASONS", "SIZE_RULE", "TIME_BEYOND", "Block", "Run", "RunReader", "StateOfRun"]
+# A reader is a ``fxframework.wire.blocks.BlockReader``.
 
 I64 = NDArray[np.int64]
 REASONS = {UNKNOWN: 103, CUT: 102, NO_ORDER: 101, PADDING: 0}
@@ -68,184 +52,17 @@ class Block:
     end: int
     """The byte behind its last record."""
     copies: list[tuple[I64, I64]] = attrs.field(factory=list)
-    """Places and sizes of the sound records of the classes that ``RunReader.copied`` names."""
-
-
-class RunReader:
-    """What runs are read for: the state between them, and what becomes of their records.
-
-    The methods are what a run asks. A reader that makes something else of the records than rows of
-    tables overrides some of them.
-    """
-
-    for_lines: ClassVar[bool] = False
-    """Whether lines are made, for which ``Reading`` keeps more."""
-    without: ClassVar[frozenset[Any]] = frozenset()
-    """Fields that are not read (``Reading.without``)."""
-    mirrored = False
-    """Whether bits of words count from the most significant one."""
-    apart: ClassVar[frozenset[Any]] = frozenset()
-    """Tables whose texts have codes of their own (``codes_apart``)."""
-    short_rule: ClassVar[int] = SIZE_RULE
-    """The rule by which records are reported into which a field does not fit."""
-
-    format: Format
-    source: Source
-    tables: tuple[Rows, ...]
-    """Which rows records make."""
-    strings: StringPool
-    """What gets the texts."""
-    numbers: FileNumbers
-    plan: Plan
-    frames: Frames
-    walk: Walk
-    watch: tuple[type[LosslessRecord], ...]
-    """Kinds of records that ``seen`` gets as objects, in the order of the file."""
-    seen: Callable[[LosslessRecord], None]
-    candidates: list[list[Any]]
-    """The classes that records of an entry may be of."""
-    needs_places: list[bool]
-    """Whether rows of an entry's records need the places of their fields."""
-    columns: dict[str, TableColumns]
-    objects: list[ObjectRows]
-    """Rows of records that were read as objects, by ``tables``."""
-    copied: list[Any]
-    """Classes of records whose places blocks have."""
-    findings: Findings
-    kinds: dict[str, int]
-    """Records by kind, so far."""
-    registers: dict[Register, int]
-    """The value of each register before the next record."""
-    registrations: dict[Any, Registrations]
-    absent: dict[bytes, int]
-    """That of ``State``, which lasts longer than one."""
-    at: int
-    """The byte where the next run begins."""
-    records: int
-    """Records before it."""
-    handed: int
-    """Records that were read as objects because they are odd."""
-    sound: int
-    """The end of the last stretch that is not damaged."""
-
-    # --- While fields are read --------------------------------------------------------------------
-
-    def restarts_of(self, run: Run, register: Register) -> Change | None:  # noqa: ARG002 (for others)
-        """Return where a register begins again in a run, before a record; None for nowhere."""
-        return None
-
-    def end_fields(self, many: Many) -> None:
-        """Go from the ends of the fields of records to those of the records."""
-        many.pad_to(many.limit)
-
-    def judge(self, many: Many) -> None:
-        """Look at records whose fields were read, as for those that objects know better."""
-
-    # --- Once all are read, in this order ---------------------------------------------------------
-
-    def follow(self, run: Run) -> None:
-        """Take what the sound records of a run say about later ones, beside texts and registers."""
-
-    def codes_of(
-        self,
-        run: Run,
-        ordinals: I64,  # noqa: ARG002 (for others)
-        starts: I64,
-        lengths: I64,
-    ) -> NDArray[np.int32]:
-        """Return the codes of texts of a run, given in the order of the file, by their rows."""
-        codes: NDArray[np.int32] = codes_of(self.strings.pool, run.reading.data, starts, lengths)
-        return codes
-
-    def codes_apart(self, run: Run, table: Any, starts: I64, lengths: I64) -> NDArray[np.int32]:
-        """Return the codes of texts of a table that is ``apart``, likewise."""
-        raise NotImplementedError
-
-    def look_up(self, reference: Reference) -> None:
-        """Look up the texts of numbers; report those that nothing declared."""
-        registrations = self.registrations[reference.table]
-        codes = registrations.find(reference.numbers, reference.ordinals)
-        reference.codes[:] = codes
-        unknown = codes < 0
-        if unknown.any():
-            reference.note(unknown)
-
-    def report_stretches(self, run: Run, entry: int, rows: I64) -> None:
-        """Report stretches that are not records, by their entry."""
-        values = run.sizes[rows]
-        if entry == UNKNOWN:
-            values = self.frames.kinds_found[rows]
-        run.note_rows(REASONS.get(entry, SIZE_RULE), rows, values)
-
-    def report_short(self, run: Run, own: ClassRows, short: I64) -> None:
-        """Report records into which a field does not fit, by an index of those of their class."""
-        rows = own.ordinals[short]
-        run.note_rows(self.short_rule, rows, run.sizes[rows])
-
-    def watched_of(self, many: Many) -> I64:
-        """Return the rows of the sound records of a class that are wanted as objects, too."""
-        assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
-        if not issubclass(many.layout.cls, self.watch):
-            return np.zeros(0, np.int64)
-        return many.own.ordinals[many.own.sound]
-
-    def take_run(self, block: Block, run: Run) -> None:
-        """Add the rows of a run to a block."""
-        self.take_rows(block, run.sources_of_rows(), run.places)
-
-    def take_rows(self, block: Block, sources: list[list[RowSource]], places: I64) -> None:
-        """Add the rows of a run to a block; ``sources`` are by ``tables``."""
-        sources_of_table: dict[str, list[RowSource]] = {name: [] for name in self.columns}
-        for rows, sources_of_rows in zip(self.tables, sources, strict=True):
-            with_rows = [source for source in sources_of_rows if source.ordinals.size]
-            sources_of_table[rows.table] += with_rows
-        for name, table_sources in sources_of_table.items():
-            if table_sources:
-                ordinals, cells = merged(table_sources, places.size)
-                block.tables[name].append((places[ordinals], cells))
-
-    def add_findings(self, rows: I64) -> None:
-        """Add findings of the records from ``self.records`` on, in their order."""
-        if len(rows):
-            rows[:, 2] += self.records
-            self.findings.add(rows)
-
-    def count(self, kind: str, times: int) -> None:
-        """Count records of a kind."""
-        if times:
-            self.kinds[kind] = self.kinds.get(kind, 0) + times
-
-    # --- Objects --------------------------------------------------------------------------------
-
-    def keep_places(self, *, needed: bool) -> None:
-        """Say whether the next object is read with the places of its fields, which takes longer."""
-        self.walk.views = [] if needed else None
-
-    def add_object(self, ordinal: int, record: LosslessRecord) -> bool:
-        """Take a record that was read as an object; return whether a time does not fit 64 bits."""
-        self.kinds[record.record] = self.kinds.get(record.record, 0) + 1
-        if isinstance(record, self.watch):
-            self.see(record)
-        is_beyond = False
-        for object_rows in self.objects:
-            if type(record) is object_rows.rows.record:
-                registers = self.walk.state.registers
-                is_beyond |= object_rows.add(ordinal, record, self.walk.last, registers)
-        return is_beyond
-
-    def see(self, record: LosslessRecord) -> None:
-        """Take a sound record that is wanted as an object, too."""
-        self.seen(record)
+    """Places and sizes of the sound records of the classes that ``BlockReader.copied`` names."""
 
 
 class StateOfRun(State):
     """The state as of one record of a run, or behind the last one, for the object reader."""
 
-    def __init__(self, reader: RunReader, registers: dict[Any, int], *, big: bool) -> None:
+    def __init__(self, reader: Any, registers: dict[Any, int], *, big: bool) -> None:
         super().__init__(big=big)
         # Not the reader itself, which has the walk, which has this.
-        self.registrations = reader.registrations
-        self.strings = reader.strings
+        self.registrations: dict[Any, Registrations] = reader.registrations
+        self.strings: StringPool = reader.strings
         self.absent = reader.absent
         self.registers = dict(registers)
         self.ordinal = 0
@@ -279,18 +96,19 @@ class Run:
     from ``count`` on then stay in the columns, but make nothing.
     """
 
-    def __init__(self, reader: RunReader, most: int, end: int) -> None:
+    def __init__(self, reader: Any, most: int, end: int) -> None:
         self.reader = reader
         frames = reader.frames
         self.big = frames.big
         """The byte order before the first record."""
-        self.count, reason = frames.read(reader.at, most, end)
+        count, reason = frames.read(reader.at, most, end)
+        self.count: int = count
         """Records of the run."""
         self.rows = self.count
         """Rows that were found, some of which may turn out not to belong to the run."""
         self.stopped = reason == FRAMING_STOPPED
         """Whether the record behind the run has to be read as an object."""
-        self.places = frames.places[: self.count]
+        self.places: I64 = frames.places[: self.count]
         self.sizes = frames.sizes[: self.count]
         self.entries = frames.entries[: self.count]
         self.orders = frames.orders[: self.count]
@@ -696,7 +514,7 @@ class Run:
 
     def _watched_rows(self) -> I64:
         """Return the rows of sound records that are wanted as objects, too."""
-        watched = [self.reader.watched_of(many) for _, many in self.read_classes]
+        watched: list[I64] = [self.reader.watched_of(many) for _, many in self.read_classes]
         return np.concatenate([np.zeros(0, np.int64), *watched])
 
     def _object_at(self, row: int) -> tuple[Any, Any]:
@@ -708,7 +526,8 @@ class Run:
         walk = self.reader.walk
         walk.state = state
         walk.at = int(self.places[row])
-        return walk.next()
+        record, notes = walk.next()
+        return record, notes
 
     def _before(self, register: Register, row: int) -> int:
         """Return the value of a register before a row."""
@@ -718,7 +537,7 @@ class Run:
         return int(value)
 
     def sources_of_rows(self) -> list[list[RowSource]]:
-        """Return the sources of rows, by ``RunReader.tables``; report times beyond 64 bits."""
+        """Return the sources of rows, by ``BlockReader.tables``; report times beyond 64 bits."""
         reader = self.reader
         sources: list[list[RowSource]] = []
         beyond: list[I64] = [np.zeros(0, np.int64)]

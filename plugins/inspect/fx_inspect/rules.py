@@ -8,6 +8,7 @@ The second value of a rule is the severity of its findings.
 from __future__ import annotations
 
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
+from fxframework.wire.rules import writing
 
 INFO = Severity.INFO
 WARNING = Severity.WARNING
@@ -544,42 +545,7 @@ FREE_LIST = Rule(
 
 # --- refusals of writers ---
 
-NO_SUCH_NAME = Rule(
-    "FXI0401",
-    ERROR,
-    "unknown record",
-    "docs, Records",
-    "The format has the record, and its layout the type.",
-    ours=REFUSED,
-    remedy="See the page of the format for the kinds of records.",
-)
-INVALID_FIELDS = Rule(
-    "FXI0402",
-    ERROR,
-    "missing or unknown field",
-    "docs, Records",
-    "A record has the fields of its type, and no others.",
-    ours=REFUSED,
-    remedy="See the page of the format for the fields of each type.",
-)
-WRONG_TYPE = Rule(
-    "FXI0403",
-    ERROR,
-    "field with a value of the wrong kind",
-    "docs, Records",
-    "A field holds a value of its kind.",
-    ours=REFUSED,
-    remedy="Give a value of the kind that the message names.",
-)
-OUT_OF_RANGE = Rule(
-    "FXI0404",
-    ERROR,
-    "number out of range of its field",
-    "Inspect VMO format; docs, Inspect: What is read",
-    "A number is within the range of its field.",
-    ours=REFUSED,
-    remedy="Give a number of the range that the message names.",
-)
+NO_SUCH_NAME, INVALID_FIELDS, WRONG_TYPE, OUT_OF_RANGE = writing("FXI", "docs, Records")[:4]
 STRING_TOO_LONG = Rule(
     "FXI0405",
     ERROR,

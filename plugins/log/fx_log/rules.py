@@ -6,6 +6,7 @@ The second value of a rule is the severity of its findings.
 from __future__ import annotations
 
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
+from fxframework.wire.rules import writing
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
 ERROR = Severity.ERROR
@@ -364,42 +365,7 @@ LONG_NAME = Rule(
 
 # --- refusals of writers ---
 
-NO_SUCH_NAME = Rule(
-    "FXL0401",
-    ERROR,
-    "unknown kind of record",
-    "docs, Records",
-    "A record is one that the format has, with its fields.",
-    ours="Refused; nothing is written.",
-    remedy="See the page of the format for the kinds of records.",
-)
-INVALID_FIELDS = Rule(
-    "FXL0402",
-    ERROR,
-    "a field is missing or unknown",
-    "docs, Records",
-    "A record has the fields of its kind, and no others.",
-    ours="Refused; nothing is written.",
-    remedy="See the page of the format for the fields of each kind.",
-)
-WRONG_TYPE = Rule(
-    "FXL0403",
-    ERROR,
-    "a field holds a value of the wrong kind",
-    "docs, Records",
-    "A field holds a value of its kind.",
-    ours="Refused; nothing is written.",
-    remedy="Give a value of the kind that the message names.",
-)
-OUT_OF_RANGE = Rule(
-    "FXL0404",
-    ERROR,
-    "a number does not fit its field",
-    "logs-encoding, Records",
-    "A number is within the range of its field.",
-    ours="Refused; nothing is written.",
-    remedy="Give a number of the range that the message names.",
-)
+NO_SUCH_NAME, INVALID_FIELDS, WRONG_TYPE, OUT_OF_RANGE = writing("FXL", "docs, Records")[:4]
 STRING_TOO_LONG = Rule(
     "FXL0405",
     ERROR,

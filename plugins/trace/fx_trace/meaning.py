@@ -313,3 +313,20 @@ TABLE_CODE = {
     "sched": wire.TABLE_SCHED, "blobs": wire.TABLE_BLOBS, "objects": wire.TABLE_OBJECTS,
 }  # fmt: skip
 """The tables that arguments of records other than events belong to."""
+
+
+def rows_of_events(kinds: NDArray[Any], first: Mapping[str, int]) -> I64:
+    """Return the row of each event in its table, and of an end its number; 0 for others.
+
+    ``first`` are the rows of the first event of each table, and the number of the first end.
+    """
+    counts = np.bincount(kinds, minlength=IS_ROW_OF["ends"].size)
+    rows = np.zeros(kinds.size, np.int64)
+    for table, is_row in IS_ROW_OF.items():
+        count = int(counts[is_row].sum())
+        numbers = np.arange(first[table], first[table] + count)
+        if count == kinds.size:
+            return numbers
+        if count:
+            rows[is_row.take(kinds)] = numbers
+    return rows

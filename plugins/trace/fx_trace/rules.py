@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
 from fxframework.kit.shown import shortened
+from fxframework.wire.rules import writing
 
 INFO = Severity.INFO
 WARNING = Severity.WARNING
@@ -521,42 +522,7 @@ ENDS_BY_ANOTHER_NAME = Rule(
 
 # --- what cannot be written: an edited record that the format has no place for ---
 
-NO_SUCH_NAME = Rule(
-    "FXT0401",
-    ERROR,
-    "no such record, kind or type",
-    "Record types",
-    "A record object names a record, and a kind, that the format has.",
-    ours="Refused; nothing of it is written.",
-    remedy="Use the names that `fxf cat --records` shows.",
-)
-INVALID_FIELDS = Rule(
-    "FXT0402",
-    ERROR,
-    "a field is missing or unknown",
-    "Record types",
-    "A record object has the fields of its kind and no others.",
-    ours="Refused, so that no edit is lost silently.",
-    remedy="Compare with a record of that kind in `fxf cat --records`.",
-)
-WRONG_TYPE = Rule(
-    "FXT0403",
-    ERROR,
-    "a value of the wrong kind",
-    "Atoms",
-    "Numbers are JSON integers, strings are Unicode, bytes are hex.",
-    ours="Refused.",
-    remedy="Compare with a record of that kind in `fxf cat --records`.",
-)
-OUT_OF_RANGE = Rule(
-    "FXT0404",
-    ERROR,
-    "a number does not fit its field",
-    "Atoms",
-    "A number fits the bits that the format gives it.",
-    ours="Refused; nothing is cut off silently.",
-    remedy="The message has the limits of the field.",
-)
+NO_SUCH_NAME, INVALID_FIELDS, WRONG_TYPE, OUT_OF_RANGE = writing("FXT", "Record types")[:4]
 STRING_TOO_LONG = Rule(
     "FXT0405",
     ERROR,

@@ -617,7 +617,7 @@ class PacketBlocks(BlockReader):
         """Return the tags of packets, in the order of the file."""
         field = PACKET["tags"]
         # A group has the first tags of packets, the next one the second tags, and so on.
-        groups = packets.own.lists.get(field, [])
+        groups = packets.items_of(field)
         no_rows = np.zeros(0, np.int64)
         record = np.concatenate([no_rows, *(group.rows for group in groups)])
         starts = np.concatenate([no_rows, *(group.known[field, START] for group in groups)])

@@ -19,13 +19,11 @@ from fx_log.format import RingFrame
 from fx_log.read.blocks import IS_FOREIGN, LOG, PACKET, BlockReader
 from fx_log.read.frames import Frames, Records
 from fx_log.read.records import LogFileRecord
-from fxframework.kernels.parts import COPIED, NATURAL, STRETCH
-from fxframework.kernels.stretches import not_utf8
+from fxframework.kernels.parts import COPIED, NATURAL
 from fxframework.kernels.templates import Cell
 from fxframework.kit.row_texts import column_of
 from fxframework.model.strings import StringPool
-from fxframework.wire.json_rows import RowTexts, ShownRows, doubts, head_of, raw_of, stretch, when
-from fxframework.wire.known import LENGTH, START, STRANGE
+from fxframework.wire.json_rows import RowTexts, ShownRows, doubts, head_of, raw_of, when
 from fxframework.wire.many import Many
 
 __all__ = ["LineWriter"]
@@ -35,7 +33,6 @@ Mask = NDArray[np.bool_]
 BLOCK_BYTES = 1 << 21
 """Bytes whose lines are written together: some ten times as many. Half of it takes longer."""
 MOST_SEVERE: Final = 255
-TAGS: Final = PACKET["tags"]
 
 
 class LineWriter:
@@ -45,8 +42,7 @@ class LineWriter:
         self.reader = reader
         self.file = reader.file
         self.records = Records(reader.file)
-        self.texts = RowTexts(self.file.data, StringPool())
-        self.texts.lists[TAGS] = TagTexts(self.file.data, StringPool())
+        self.texts = LogTexts(self.file.data, StringPool())
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield lines, and the byte of the framed bytes up to which their records are."""
@@ -102,10 +98,10 @@ class LineWriter:
             strange_suffixes = in_doubt(suffixes)
             by_objects[record_of_suffix[strange_suffixes]] = True
             rows = np.flatnonzero(~by_objects[record_of_suffix])
-            self.put("attribution", suffixes, rows, suffixes.start, suffixes.limit)
+            self.put(suffixes, rows, suffixes.start, suffixes.limit)
         rows = np.flatnonzero(~by_objects)
         if self.file.ring is None:
-            self.put("log", records, rows, frames.start, frames.start + frames.size)
+            self.put(records, rows, frames.start, frames.start + frames.size)
         else:
             self.put_entries(frames.take(rows), records, rows)
         return by_objects
@@ -127,39 +123,15 @@ class LineWriter:
         assert packets is not None  # noqa: S101 (as above)
         packets.keep_raw((packets.at() != frames.end) | (frames.size > wire.MAX_PACKET))
         by_objects = in_doubt(packets)
-        by_objects |= packets.known.get((PACKET["message"], STRANGE), False)
-        tags = packets.own.lists.get(TAGS, [])
-        packets.own.parts[TAGS] = tags
-        # A group has the first tags of packets, the next one the second tags, and so on.
-        for group in tags:
-            starts = group.known[TAGS, START]
-            lengths = group.known[TAGS, LENGTH]
-            is_strange = not_utf8(self.file.data, starts, lengths)
-            by_objects[group.rows_at(np.flatnonzero(is_strange))] = True
-        rows = np.flatnonzero(~by_objects)
-        self.put("legacy_packet", packets, rows, frames.begin, frames.end, PacketRows)
+        self.put(packets, np.flatnonzero(~by_objects), frames.begin, frames.end)
         return by_objects
 
     # --- Lines
 
-    def put(
-        self,
-        record: str,
-        many: Many,
-        rows: I64,
-        begin: I64,
-        end: I64,
-        shows: type[ShownRows] = ShownRows,
-    ) -> None:
+    def put(self, many: Many, rows: I64, begin: I64, end: I64) -> None:
         """Write the lines of some records, which are these bytes of a file, not of a ring."""
-        if not rows.size:
-            return
-        offsets = begin[rows]
-        sizes = end[rows] - offsets
-        fields = shows(self.texts, many, rows).fields()
-        raw = when(many.own.raw[rows], raw_of, offsets, sizes)
-        self.texts.put(offsets, *head_of(record, offsets, sizes), *fields, *raw, b"}\n")
-        self.texts.templates.forget_columns()
+        if rows.size:
+            self.texts.put_records(many, rows, begin[rows], (end - begin)[rows])
 
     def put_entries(self, frames: Frames, records: Many, rows: I64) -> None:
         """Write the lines of entries of a ring, each filled by one of the records."""
@@ -183,27 +155,24 @@ class LineWriter:
         self.texts.templates.forget_columns()
 
 
-class PacketRows(ShownRows):
-    """Packets as parts of a template."""
+class LogTexts(RowTexts):
+    """Writes the rows of records, and of their arguments."""
+
+    @property
+    def shows(self) -> type[ShownRows]:
+        """The class of rows as parts of a template."""
+        return LogShownRows
+
+
+class LogShownRows(ShownRows):
+    """Records as parts of a template."""
 
     def value(self, field: Any) -> list[Cell]:
-        """Return the value of a field, with what is shown behind it."""
-        if field is TAGS:
-            return [b"[", (COPIED, self.items(field)), b"]"]
+        """Return the value of a field; behind the severity of a packet what it is as a byte."""
         if field is not PACKET["severity"]:
             return super().value(field)
         clamped = self.column(field).clip(0, MOST_SEVERE)
         return [*super().value(field), b',"raw_severity":', (NATURAL, clamped)]
-
-
-class TagTexts(RowTexts):
-    """Writes the tags of packets."""
-
-    def put_items(self, field: Any, many: Many, rows: I64, places: I64) -> None:
-        """Write tags, each with a comma behind it, at places among all of them."""
-        starts = many.known[field, START][rows]
-        lengths = many.known[field, LENGTH][rows]
-        self.put(places, *stretch(STRETCH, starts, lengths), b",")
 
 
 def in_doubt(many: Many) -> Mask:

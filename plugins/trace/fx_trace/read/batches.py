@@ -217,13 +217,14 @@ class _Maker:
         sched = self.chunk.sched
         args = self.chunk.args
         wakers = np.zeros(sched.kind.size, np.uint64)
-        is_waker = args.name == self.pool.code("waker")
-        is_waker &= args.table == TABLE_CODES["sched"]
-        is_waker &= np.isin(args.type, WAKER_TYPES)
-        rows = args.parent[is_waker] - self.chunk.first["sched"]
+        of_wakeups = np.flatnonzero(args.name == self.pool.code("waker"))
+        is_waker = args.table[of_wakeups] == TABLE_CODES["sched"]
+        is_waker &= np.isin(args.type[of_wakeups], WAKER_TYPES)
+        of_wakeups = of_wakeups[is_waker]
+        rows = args.parent[of_wakeups] - self.chunk.first["sched"]
         # From the last argument of a record to the first, which then holds.
         # Of several wakers of a row, the first one stays: it is written last.
-        values = args.value[is_waker].view(np.uint64)
+        values = args.value[of_wakeups].view(np.uint64)
         wakers[rows[::-1]] = values[::-1]
         wakers[sched.kind != SchedulingType.THREAD_WAKEUP] = 0
         return wakers

@@ -13,7 +13,7 @@ from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.indexed import THREADS
 from fx_trace.kinds import EventType
-from fx_trace.meaning import IS_ROW_OF
+from fx_trace.meaning import IS_ROW_OF, rows_of_events
 from fx_trace.read.chunks import Chunk, WholeRows
 from fx_trace.read.match import Events, Match, Spans, longest_first
 from fx_trace.read.rows import RowReader
@@ -117,7 +117,7 @@ class TracePass(FirstPass[Chunk]):
     def _match_in_file_order(self, chunk: Chunk) -> None:
         """Match the events of a chunk; note where they step back in time."""
         columns: Cells = vars(chunk.events)
-        events = Events(columns, None, {"row": rows_of_events(chunk)})
+        events = Events(columns, None, {"row": rows_of_events(chunk.events.kind, chunk.first)})
         steps_back = self._match.take(events, self.spans, chunk.pids)
         if steps_back >= 0:
             self.out_of_order = int(columns["offset"][steps_back])
@@ -150,8 +150,8 @@ class TracePass(FirstPass[Chunk]):
                 complete = columns["kind"] == EventType.DURATION_COMPLETE
                 value = np.where(complete, columns["finish"], columns["word"])
         needed = {name: columns[name] for name in SORTED_COLUMNS}
-        needed |= {"value": value, "row": rows_of_events(chunk)}
-        is_matched = IS_MATCHED[columns["kind"]]
+        needed |= {"value": value, "row": rows_of_events(chunk.events.kind, chunk.first)}
+        is_matched = IS_MATCHED.take(columns["kind"])
         if not is_matched.all():
             needed = {name: column[is_matched] for name, column in needed.items()}
         self._sorted.add(needed)
@@ -160,7 +160,7 @@ class TracePass(FirstPass[Chunk]):
         """Match what was not matched in file order: all at once, or window by window."""
         if self.whole is not None and self.ordered:
             columns: Cells = vars(self.whole.events)
-            is_matched = IS_MATCHED[columns["kind"]]
+            is_matched = IS_MATCHED.take(columns["kind"])
             matched = None if is_matched.all() else np.flatnonzero(is_matched)
             times = columns["time"] if matched is None else columns["time"][matched]
             order, times_in_order = order_and_keys(times)
@@ -168,7 +168,7 @@ class TracePass(FirstPass[Chunk]):
                 order = np.arange(times.size)
             if matched is not None:
                 order = matched[order]
-            columns = {**columns, "row": rows_of_events(self.whole)}
+            columns = {**columns, "row": rows_of_events(columns["kind"], self.whole.first)}
             self._match_window(columns, order, times_in_order)
         for window, order in self._sorted.windows():
             value = window.pop("value")
@@ -256,7 +256,7 @@ class TracePass(FirstPass[Chunk]):
                 if not open_rows.size:
                     break
                 kinds = events.kind[first_event : first_event + PROBED]
-                slices = first_event + np.flatnonzero(IS_SLICE[kinds])
+                slices = first_event + np.flatnonzero(IS_SLICE.take(kinds))
                 count = int(np.searchsorted(open_rows, first_row + slices.size))
                 open_events = slices[open_rows[:count] - first_row]
                 offsets.append(events.offset[open_events])
@@ -343,19 +343,3 @@ def _kind_name(kind: int, subtype: int) -> str:
     if subtypes is None:
         return name
     return f"{name} {subtypes.get(subtype, subtype)}"
-
-
-def rows_of_events(chunk: Chunk) -> I64:
-    """Return the row of each event in its table, and of an end its number; 0 for others."""
-    kind = chunk.events.kind
-    counts = np.bincount(kind, minlength=IS_MATCHED.size)
-    rows = np.zeros(kind.size, np.int64)
-    for table in ("slices", "ends", "flows"):
-        count = int(counts[IS_ROW_OF[table]].sum())
-        first_row = chunk.first[table]
-        numbers = np.arange(first_row, first_row + count)
-        if count == kind.size:
-            return numbers
-        if count:
-            rows[IS_ROW_OF[table][kind]] = numbers
-    return rows

@@ -160,7 +160,7 @@ class Spans:
             finish = known_ends(columns["finish"])
             finish = np.where(finish < columns["time"], wire.INVALID_END, finish)
             is_complete = kind == E.DURATION_COMPLETE
-            is_slice = IS_ROW_OF["slices"][kind]
+            is_slice = IS_ROW_OF["slices"].take(kind)
             ends[is_complete[is_slice]] = finish[is_complete]
 
     def open_rows(self, slices: int, most: int) -> I64:
@@ -306,7 +306,7 @@ class Match:
     def _add_ids(self, events: Events) -> None:
         """Take in which ids events have; an asynchronous end alone does not count."""
         kind = events["kind"]
-        is_flow = IS_ROW_OF["flows"][kind]
+        is_flow = IS_ROW_OF["flows"].take(kind)
         is_operation = (kind == E.ASYNC_BEGIN) | (kind == E.ASYNC_INSTANT)
         for ids, is_of_kind in ((self.flows, is_flow), (self.operations, is_operation)):
             places = np.flatnonzero(is_of_kind)
@@ -333,7 +333,8 @@ class Match:
         numbers = self._operation_numbers.enter(keys).astype(np.int32)
         nesting = self._of_operations
         nesting.make_threads(self._operation_numbers.count)
-        nesting.nest(WHAT[events["kind"]], numbers, any_names(numbers.size), rows=events["row"])
+        what = WHAT.take(events["kind"])
+        nesting.nest(what, numbers, any_names(numbers.size), rows=events["row"])
         ends = self._put(nesting, events, spans)
         unmatched = ends[nesting.closes[ends] < 0]
         nesting.release()
@@ -344,7 +345,7 @@ class Match:
     ) -> tuple[int, list[FoundAt]]:
         """Match durations, and points of flows, which are in the durations of their thread."""
         kind = events["kind"]
-        what = WHAT[kind]
+        what = WHAT.take(kind)
         has_names = bool(((what == BEGIN) | (what == END)).any())
         has_spans = bool((what == SPAN).any())
         texts = np.zeros((kind.size, 1), np.int64)
@@ -373,7 +374,7 @@ class Match:
             findings.append(found_at(events, rules.ENDS_AFTER_PARENT, crossing))
         ends = self._put(nesting, events, spans)
         if nesting.rows > self._max_depth:
-            is_deep = IS_ROW_OF["slices"][kind] & (nesting.depths > self._max_depth)
+            is_deep = IS_ROW_OF["slices"].take(kind) & (nesting.depths > self._max_depth)
             findings.append(found_at(events, rules.TOO_DEEP, np.flatnonzero(is_deep)))
         if finish is not None:
             is_reversed = (what == SPAN) & (finish < events["time"])
@@ -398,12 +399,12 @@ class Match:
         """Put what was found into the rows of events; return the places of the ends among them."""
         kind = events["kind"]
         row = events["row"]
-        is_slice = IS_ROW_OF["slices"][kind]
+        is_slice = IS_ROW_OF["slices"].take(kind)
         inside = np.flatnonzero(is_slice & (nesting.parents >= 0))
         rows = row[inside]
         spans.parent[rows] = nesting.parents[inside]
         spans.depth[rows] = np.minimum(nesting.depths[inside], self._max_depth)
-        ends = np.flatnonzero(IS_ROW_OF["ends"][kind])
+        ends = np.flatnonzero(IS_ROW_OF["ends"].take(kind))
         closes = nesting.closes[ends]
         spans.ends[row[ends]] = closes
         is_closed = closes >= 0
@@ -412,7 +413,7 @@ class Match:
         # The last time there is looks like that of a slice without an end.
         self.unclosed -= int(np.count_nonzero(times != wire.OPEN_END))
         if spans.flows.size:
-            flows = np.flatnonzero(IS_ROW_OF["flows"][kind])
+            flows = np.flatnonzero(IS_ROW_OF["flows"].take(kind))
             spans.flows[row[flows]] = nesting.parents[flows]
         return ends
 

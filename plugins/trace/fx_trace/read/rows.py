@@ -28,6 +28,7 @@ from fx_trace.meaning import (
     TABLE_CODE,
     TABLE_OF_EVENT,
     Cells,
+    rows_of_events,
 )
 from fx_trace.read.blocks import (
     SAID,
@@ -521,14 +522,9 @@ class RowReader(TraceBlocks):
 
     def event_rows(self, kinds: I64) -> I64:
         """Return the row of each event in its table, or what stands for the slice that it ends."""
-        numbers = np.zeros(kinds.size, np.int64)
-        for table, is_of_table in IS_ROW_OF.items():
-            events = np.flatnonzero(is_of_table[kinds])
-            rows = self.rows[table] + np.arange(events.size)
-            if table == "ends":
-                rows = wire.PARENT_END - rows
-            numbers[events] = rows
-        return numbers
+        rows = rows_of_events(kinds, self.rows)
+        is_end = IS_ROW_OF["ends"].take(kinds)
+        return np.where(is_end, wire.PARENT_END - rows, rows) if is_end.any() else rows
 
     def report_counters(self, items: Many, kinds: I64, picked: Any, tables: Any) -> None:
         """Report arguments of counters, of those picked, that are something else than numbers."""

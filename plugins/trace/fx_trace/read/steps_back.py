@@ -15,6 +15,7 @@ EARLIEST = -NEVER_ENDS - 1
 LAST_TIME, LAST_BEGIN, LAST_END = range(3)
 """Rows of what is known of each thread: the time of its last event; when the last slice began, and
 when that ends, or NEVER_ENDS."""
+IS_SLICE = np.isin(np.arange(256), (BEGIN, SPAN))
 
 
 class StepsBack:
@@ -22,6 +23,8 @@ class StepsBack:
 
     def __init__(self) -> None:
         self._threads = np.empty((3, 0), np.int64)
+        self._latest = EARLIEST
+        """The latest time of all threads."""
 
     def first(
         self,
@@ -37,6 +40,10 @@ class StepsBack:
         encloses the others. ``ends`` has the end of each such slice; it is None without them.
         """
         self._make_room(thread_count)
+        if self._are_all_later(times):
+            # Nothing steps back or begins together, so nothing needs to be compared by thread.
+            self._keep(threads, what, times, ends)
+            return -1
         order = stable_order(threads)
         if order is None:
             order = np.arange(threads.size)
@@ -45,7 +52,7 @@ class StepsBack:
         time = times[order]
         is_back[order] = time < self._before(LAST_TIME, thread, time)
         if ends is not None:
-            begins = order[np.isin(what[order], (BEGIN, SPAN))]
+            begins = order[IS_SLICE.take(what[order])]
             thread = threads[begins]
             time = times[begins]
             is_span = what[begins] == SPAN
@@ -63,6 +70,34 @@ class StepsBack:
             threads = np.full((3, max(thread_count, 2 * known)), EARLIEST)
             threads[:, :known] = self._threads
             self._threads = threads
+
+    def _are_all_later(self, times: I64) -> bool:
+        """Return whether each event is later than all before it, those of other threads too."""
+        before = self._latest
+        self._latest = max(before, int(times.max(initial=EARLIEST)))
+        return bool((times[:1] > before).all() and (times[1:] > times[:-1]).all())
+
+    def _keep(
+        self, threads: NDArray[np.int32], what: NDArray[np.uint8], times: I64, ends: I64 | None
+    ) -> None:
+        """Keep what is known of each thread after its last event, and after its last slice."""
+        last = self._last_of_threads(threads, np.arange(times.size))
+        has_event = last >= 0
+        self._threads[LAST_TIME, has_event] = times[last[has_event]]
+        if ends is None:
+            return
+        is_slice = IS_SLICE.take(what)
+        last = self._last_of_threads(threads, np.where(is_slice, np.arange(times.size), -1))
+        has_slice = last >= 0
+        last = last[has_slice]
+        self._threads[LAST_BEGIN, has_slice] = times[last]
+        self._threads[LAST_END, has_slice] = np.where(what[last] == SPAN, ends[last], NEVER_ENDS)
+
+    def _last_of_threads(self, threads: NDArray[np.int32], events: I64) -> I64:
+        """Return the last of the events of each thread; -1 of a thread without any."""
+        last = np.full(self._threads.shape[1], -1)
+        np.maximum.at(last, threads, events)
+        return last
 
     def _before(self, number: int, thread: NDArray[np.int32], values: I64) -> I64:
         """Return the value before each one on its thread, and keep the last value of each thread.
