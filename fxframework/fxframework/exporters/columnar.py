@@ -418,7 +418,8 @@ class DatabaseExport(Export):
         relation = self._connection.table("given")
         if name in self._created_tables:
             self._add_columns(name, relation)
-            self._connection.execute(f"insert into {_as_identifier(name)} by name select * from given")
+            table_name = _as_identifier(name)
+            self._connection.execute(f"insert into {table_name} by name from given")
         else:
             relation.create(name)
         self._connection.unregister("given")
