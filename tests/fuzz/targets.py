@@ -541,6 +541,7 @@ def inspect_kernels(data: bytes) -> None:
 
 def xray_kernels(data: bytes) -> None:
     """Lines, scan and timeline; for one input in two the matching of calls."""
+    from fx_xray.format import FileHeader
     from fx_xray.read.decoder import RecordDecoder
     from fx_xray.read.header import read_header
     from fx_xray.read.log import BasicLog, FdrLog
@@ -554,25 +555,20 @@ def xray_kernels(data: bytes) -> None:
     way = _choice(data, 16)
     order = ("little", "big", "big-lsb", "little")[way & 3]
     version = int(octets[0])
-    log: FdrLog | BasicLog
     basic = not (octets[2] or way & 8)
     form = "xray-basic" if basic else "xray"
     decoder = RecordDecoder(form, limits=BOUND, options={"byte_order": order})
+    source = Source.open(bytes(octets))
     header = read_header(octets, form, order)
     if header is not None:
-        for _ in lines_of(decoder, Source.open(bytes(octets)), header):
+        for _ in lines_of(decoder, source, header):
             pass
-    if not basic:
-        log = FdrLog(
-            octets,
-            version=1 + version % 5,
-            byte_order=order,
-            buffer_size=int(octets[16]) << 4,
-            frequency=10**9,
-            limits=BOUND,
-        )
-    else:
-        log = BasicLog(octets, version=1 + version % 3, byte_order=order, limits=BOUND)
+    defined = FileHeader(
+        version=1 + version % (3 if basic else 5),
+        buffer_size=int(octets[16]) << 4,
+        byte_order=order,
+    )
+    log = (BasicLog if basic else FdrLog)(source, defined, BOUND)
     if way & 4:
         Matcher(log, BOUND).all_rows()
     else:

@@ -88,11 +88,14 @@ def quoted(text: str | None) -> str:
     return orjson.dumps(text or "").decode()
 
 
-def decoded(data: bytes, dropped: Counter[str] | None) -> str:
-    """Return the text of some bytes; invalid UTF-8 becomes U+FFFD and is counted in ``dropped``."""
+def decoded(data: bytes, dropped: Counter[str] | None, what: str = NOT_UTF8) -> str:
+    """Return the text of some bytes; invalid UTF-8 becomes U+FFFD and is counted in ``dropped``.
+
+    ``what`` is the name under which it is counted.
+    """
     try:
         return data.decode()
     except UnicodeDecodeError:
         if dropped is not None:
-            dropped[NOT_UTF8] += 1
+            dropped[what] += 1
         return data.decode("utf-8", "replace")

@@ -85,6 +85,37 @@ WRAP_TICKS: Final[Mapping[int, int]] = {
 }
 """By version, the greatest delta; beyond it, and from version 5 on where the counter went back, a
 TSCWrap comes first."""
+END_BYTES: Final = 40
+"""Bytes that version 1 needs at the end of a buffer: its end record, and 24 bytes of padding."""
+
+
+@attrs.frozen
+class BufferForm:
+    """What buffers look like: the version of the trace, and their size in bytes."""
+
+    version: int
+    size: int
+
+    @property
+    def preamble(self) -> int:
+        """Bytes of the records before the first event, without extents."""
+        records = 3
+        if self.version >= PID_VERSION:
+            records += 1
+        return records * METADATA_BYTES
+
+    @property
+    def extents(self) -> int:
+        """Bytes of the extents before the preamble, which the size does not count."""
+        return METADATA_BYTES if self.version >= EXTENTS_VERSION else 0
+
+    @property
+    def room(self) -> int:
+        """Bytes for events."""
+        room = self.size - self.preamble
+        if self.version < EXTENTS_VERSION:
+            room -= END_BYTES
+        return room
 
 
 class FunctionKind(IntEnum):

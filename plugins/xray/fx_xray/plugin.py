@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
@@ -25,6 +25,8 @@ from fxframework.wire.plugins import reader, writer
 if TYPE_CHECKING:
     import click
 
+    from fx_xray.format import FileHeader
+
 FORMATS = ("xray", "xray-basic", "llvm-yaml")
 SUFFIXES = (".xray",)
 YAML_SUFFIXES = (".yaml", ".yml")
@@ -38,8 +40,6 @@ PROFILE_MAGIC = b"forpyarx\x24\x04\x18\x20\0\0\0\0"
 
 NEWEST = 5
 """The greatest version of a header."""
-ByteOrder = Literal["little", "big"]
-_ORDERS: tuple[ByteOrder, ...] = ("little", "big")
 
 
 def sniff(probe: Probe) -> Confidence:
@@ -52,20 +52,16 @@ def sniff(probe: Probe) -> Confidence:
         return _by_name(probe)
     from fx_xray import format as wire
 
-    plausible = _header(probe, wire.FDR, len(wire.FDR_VERSIONS))
-    if not plausible:
+    header = _header(probe, wire.FDR_FORM)
+    if header is None:
         return _named(probe)
     if probe.size == wire.HEADER_BYTES:
         return Confidence.LIKELY
-    version, order = plausible
-    first_byte = probe.head[wire.HEADER_BYTES]
     kinds = [wire.MetadataKind.NEW_BUFFER]
-    if version >= wire.EXTENTS_VERSION:
+    if header.version >= wire.EXTENTS_VERSION:
         kinds.append(wire.MetadataKind.BUFFER_EXTENTS)
-    # Its bits are those of this byte order, or from the least significant one on.
-    dialects = [wire.Dialect(byte_order=byte_order) for byte_order in ("little", order)]
-    first_bytes = {dialect.first_byte(kind) for dialect in dialects for kind in kinds}
-    if first_byte in first_bytes:
+    dialect = wire.Dialect(byte_order=header.byte_order)
+    if probe.head[wire.HEADER_BYTES] in map(dialect.first_byte, kinds):
         return Confidence.LIKELY
     return _by_name(probe)
 
@@ -76,25 +72,24 @@ def sniff_basic(probe: Probe) -> Confidence:
         return Confidence.NONE
     from fx_xray import format as wire
 
-    plausible = _header(probe, wire.BASIC, len(wire.BASIC_VERSIONS))
-    if not plausible:
+    header = _header(probe, wire.BASIC_FORM)
+    if header is None:
         return Confidence.NONE
-    _, order = plausible
     if probe.size == wire.HEADER_BYTES:
         if probe.has_suffix(SUFFIXES):
             return Confidence.LIKELY
         # A header alone says little: a counter's frequency is what other files do not have there.
-        place = wire.FileHeader.layout.place("cycle_frequency")
-        frequency = place.get(probe.head, 0, order == "big")
-        return Confidence.POSSIBLE if frequency in wire.FREQUENCIES else Confidence.NONE
+        has_frequency = header.cycle_frequency in wire.FREQUENCIES
+        return Confidence.POSSIBLE if has_frequency else Confidence.NONE
     has_size_of_records = not probe.size % wire.BASIC_BYTES
     first_record = probe.head[wire.HEADER_BYTES :][: wire.BASIC_BYTES]
-    if _is_basic_call(first_record, order) and (has_size_of_records or probe.has_suffix(SUFFIXES)):
+    is_call = _is_basic_call(first_record, big=header.byte_order != "little")
+    if is_call and (has_size_of_records or probe.has_suffix(SUFFIXES)):
         return Confidence.LIKELY
     return _by_name(probe)
 
 
-def _is_basic_call(record: bytes, order: ByteOrder) -> bool:
+def _is_basic_call(record: bytes, *, big: bool) -> bool:
     """Return whether the bytes are a plausible record of a call in basic mode."""
     from fx_xray import format as wire
 
@@ -102,7 +97,7 @@ def _is_basic_call(record: bytes, order: ByteOrder) -> bool:
         return False
 
     def value(name: str) -> int:
-        return wire.BasicFunction.layout.place(name).get(record, 0, order == "big")
+        return wire.BasicFunction.layout.place(name).get(record, 0, big)
 
     return (
         value("_type") == wire.BASIC_FUNCTION
@@ -124,28 +119,23 @@ def _may_begin(probe: Probe) -> bool:
     return len(probe.head) >= 4 and max(probe.head[:4]) <= NEWEST
 
 
-def _header(probe: Probe, type: int, versions: int) -> tuple[int, ByteOrder] | None:
-    """Version and byte order of a header of this type; None where there is none."""
-    from fx_xray import format as wire
+def _header(probe: Probe, form: str) -> FileHeader | None:
+    """Return the header of a trace of a format; None where there is none of a defined version."""
+    from fx_xray.format import Dialect
+    from fx_xray.read.header import read_header
 
-    if len(probe.head) < wire.HEADER_BYTES:
+    header = read_header(probe.head, form)
+    dialect = Dialect(form)
+    if header is None or header.version not in dialect.versions or header.type != dialect.type:
         return None
-    version_place = wire.FileHeader.layout.place("version")
-    type_place = wire.FileHeader.layout.place("type")
-    for order in _ORDERS:
-        is_big = order == "big"
-        version = version_place.get(probe.head, 0, is_big)
-        header_type = type_place.get(probe.head, 0, is_big)
-        if 1 <= version <= versions and header_type == type:
-            return version, order
-    return None
+    return header
 
 
 def _named(probe: Probe) -> Confidence:
     """POSSIBLE for a file of that name which is not a trace of basic mode either."""
-    from fx_xray import format as wire
+    from fx_xray.format import BASIC_FORM
 
-    if not probe.has_suffix(SUFFIXES) or _header(probe, wire.BASIC, len(wire.BASIC_VERSIONS)):
+    if not probe.has_suffix(SUFFIXES) or _header(probe, BASIC_FORM):
         return Confidence.NONE
     return Confidence.POSSIBLE
 

@@ -695,7 +695,7 @@ def test_lines_by_columns_are_those_made_one_by_one(trace: Any, time: str) -> No
                     what += f" unwound={inner[place]}" if inner[place] else ""
                 elif batch.kind[place] in {1, 2}:
                     what += " unmatched"
-                values = batch.args.get(place, ())
+                values = batch.argument_values[batch.argument_places == place].tolist()
                 what += "".join(f" arg{n}={value}" for n, value in enumerate(values))
                 depth = int(matched.depths[place])
                 indent = "  " * depth if depth <= 40 else f"{'  ' * 40}[{depth}] "

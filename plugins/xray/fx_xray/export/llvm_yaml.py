@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from fx_xray.export.presentation import (
     CUSTOM,
     HELD,
+    NOT_UTF8,
     TYPED,
     Batch,
-    Calls,
     SingleExport,
     argument_members,
     names_of,
     process_and_thread_ids,
-    text_of,
-    walk,
+    walk_chosen,
     whole_of,
 )
 from fx_xray.format import BASIC, FDR
@@ -30,9 +29,10 @@ from fx_xray.read.yaml_text import quoted
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import NATURAL, TEXT
 from fxframework.kernels.templates import Templates
+from fxframework.kit.export import decoded
 from fxframework.kit.in_time import Events, InTime
 from fxframework.kit.row_texts import Numbered
-from fxframework.model.capture import Capture, View
+from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 
 I64 = NDArray[np.int64]
@@ -62,13 +62,13 @@ class YamlExport(SingleExport):
     def _write(self, capture: Capture) -> None:
         self._put(["---", *self._header(whole_of(capture))])
         lines = _Lines(capture, self._dropped)
-        earliest = [_order(batch.tsc).min() for batch, _ in _batches(capture, Counter())]
+        earliest = [_order(batch.tsc).min() for batch in walk_chosen(capture, Counter())]
         # Minima from the end: no event from a batch on is earlier than the batch's bound.
         bounds = np.minimum.accumulate(earliest[::-1])[::-1].tolist()
         bounds.append(NS_MAX + 1)
         with InTime(self._emit) as ordered:
-            for batch_number, (batch, places) in enumerate(_batches(capture, self._dropped)):
-                events = lines.of(batch, places)
+            for batch_number, batch in enumerate(walk_chosen(capture, self._dropped)):
+                events = lines.of(batch)
                 if self._sorted:
                     ordered.add(events, bounds[batch_number + 1])
                 else:
@@ -112,18 +112,19 @@ class _Lines:
         self._threads = numbered(threads.__getitem__)
         self._kinds = numbered(KINDS.__getitem__)
 
-    def of(self, batch: Batch, places: I64) -> Events:
-        """Return the lines of some events of a batch, by their places."""
+    def of(self, batch: Batch) -> Events:
+        """Return the lines of the events of a batch."""
         templates = self._templates
         templates.forget(HELD)
-        members = argument_members(templates, batch, places, lambda _: "")
-        kind = batch.kind[places]
-        function = batch.function[places]
-        tsc = batch.tsc[places]
+        count = len(batch)
+        members = argument_members(templates, batch, np.arange(count), lambda _: "")
+        kind = batch.kind
+        function = batch.function
+        tsc = batch.tsc
         calls = np.flatnonzero(kind < CUSTOM)
         payload_events = np.flatnonzero(kind >= CUSTOM)
-        heads = np.zeros(places.size, np.int64)
-        data = np.zeros(places.size, np.int64)
+        heads = np.zeros(count, np.int64)
+        data = np.zeros(count, np.int64)
         heads[calls] = self._calls(function[calls])[1]
         data[calls] = templates.text(b"''")
         event_types = function[payload_events].tolist()
@@ -131,16 +132,16 @@ class _Lines:
             [b"type: %d, func-id: 0, function: '0', " % event_type for event_type in event_types]
         )
         data[payload_events] = templates.texts(
-            [self._payload(batch, place) for place in places[payload_events].tolist()]
+            [self._payload(batch, place) for place in payload_events.tolist()]
         )
         starts, ends = templates.write(
-            places.size,
+            count,
             b"  - { ",
             (TEXT, heads),
             *members,
             b"cpu: ",
-            (NATURAL, batch.cpu[places]),
-            self._threads(batch.thread[places]),
+            (NATURAL, batch.cpu),
+            self._threads(batch.thread),
             self._kinds(kind),
             b", tsc: ",
             (NATURAL, tsc),
@@ -148,11 +149,11 @@ class _Lines:
             (TEXT, data),
             b" }\n",
         )
-        no_keys = np.zeros((0, places.size), np.int64)
+        no_keys = np.zeros((0, count), np.int64)
         return Events(_order(tsc), templates.letters(), starts, ends - starts, no_keys)
 
     def _payload(self, batch: Batch, place: int) -> bytes:
-        return quoted(text_of(batch.payloads[place], self._dropped)).encode()
+        return quoted(decoded(batch.payloads[place], self._dropped, NOT_UTF8)).encode()
 
 
 def _order(tsc: NDArray[np.uint64]) -> I64:
@@ -168,16 +169,3 @@ def _thread_members(pid: int, tid: int) -> str:
     """Return the members of a thread, and the key of the kind; process 0 is unknown."""
     process = f", process: {pid}" if pid else ""
     return f", thread: {tid}{process}, kind: "
-
-
-def _batches(capture: Capture, dropped: Counter[str]) -> Iterator[tuple[Batch, I64]]:
-    """Yield the events of a capture, and the places of those that belong to it, if it is a view."""
-    if not isinstance(capture, View):
-        for batch in walk(capture, dropped):
-            yield batch, np.arange(len(batch))
-        return
-    calls = Calls(capture)
-    for batch in walk(capture, dropped):
-        places = np.flatnonzero(calls.match(batch).shown)
-        if places.size:
-            yield batch, places

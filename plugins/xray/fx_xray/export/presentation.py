@@ -9,19 +9,20 @@ from __future__ import annotations
 import abc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT, TYPED
 from fx_xray.read.events import Events, picked
-from fx_xray.read.views import Bools, Calls, Matched, whole_of
+from fx_xray.read.views import Calls, Matched, chosen_events, whole_of
 from fxframework.errors import WriteRefusedError
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.export import Export
+from fxframework.kit.export import Export, decoded
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND, Clock
@@ -32,6 +33,7 @@ __all__ = [
     "ENTRIES",
     "EXIT",
     "HELD",
+    "NOT_UTF8",
     "TYPED",
     "Batch",
     "Calls",
@@ -45,8 +47,8 @@ __all__ = [
     "names_of",
     "nothing_to_write",
     "process_and_thread_ids",
-    "text_of",
     "walk",
+    "walk_chosen",
     "whole_of",
 ]
 
@@ -64,8 +66,9 @@ NOT_UTF8: Final = "payloads that are not UTF-8, in part"
 NAMES_NOT_UTF8: Final = "names of functions that are not UTF-8, in part"
 
 
-class Batch(NamedTuple):
-    """Some events, as columns of equal length, with arguments and payloads by index.
+@attrs.frozen(eq=False)
+class Batch:
+    """Some events, as columns of equal length, with the arguments of calls and the payloads.
 
     An argument is not an event here, but belongs to its call.
     """
@@ -77,8 +80,11 @@ class Batch(NamedTuple):
     cpu: NDArray[np.uint16]
     thread: NDArray[np.int32]
     offset: I64
-    args: dict[int, list[int]]
+    argument_places: I64
+    """The place of the call of each argument, ascending."""
+    argument_values: U64
     payloads: dict[int, bytes]
+    """By the place of the event."""
 
     def __len__(self) -> int:
         return self.kind.size
@@ -93,26 +99,45 @@ def walk(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
     A call is in one batch with its arguments; arguments without a call are counted in ``dropped``.
     """
     trace = whole_of(capture)
+    return _batches(trace.events(), trace.payloads, dropped)
+
+
+def walk_chosen(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
+    """Yield the same, but of a view the events that belong to its rows."""
+    return _batches(chosen_events(capture), whole_of(capture).payloads, dropped)
+
+
+def _batches(
+    parts: Iterator[Events], payloads: NDArray[np.uint8], dropped: Counter[str]
+) -> Iterator[Batch]:
     # Yielded only when the next batch is known: it may begin with arguments of the last call.
     batch_before: Batch | None = None
-    for events in trace.events():
+    further_values: list[U64] = []
+    for events in parts:
         for start in range(0, events.kind.size, ROWS):
             rows = picked(events, slice(start, start + ROWS))
             is_argument = rows.kind == ARGUMENT
-            if not is_argument.any():
-                batch = _without_arguments(rows, trace.payloads)
-            else:
-                batch = _without_arguments(picked(rows, ~is_argument), trace.payloads)
-                _give_arguments(rows, is_argument, batch, batch_before, dropped)
-            if len(batch):
-                if batch_before is not None:
-                    yield batch_before
-                batch_before = batch
+            is_parentless = is_argument & (rows.size < 0)
+            dropped[PARENTLESS] += int(np.count_nonzero(is_parentless))
+            # An argument's call is the last event before it that is not an argument.
+            call_places = np.cumsum(~is_argument) - 1
+            is_further = is_argument & ~is_parentless & (call_places < 0)
+            further_values.append(rows.value[is_further])
+            if is_argument.all():
+                continue
+            if batch_before is not None:
+                yield _with_arguments(batch_before, further_values)
+            further_values = []
+            is_own = is_argument & ~is_parentless & (call_places >= 0)
+            arguments = call_places[is_own], rows.value[is_own]
+            batch_before = _batch_of(picked(rows, ~is_argument), *arguments, payloads)
     if batch_before is not None:
-        yield batch_before
+        yield _with_arguments(batch_before, further_values)
 
 
-def _without_arguments(events: Events, payloads: NDArray[np.uint8]) -> Batch:
+def _batch_of(
+    events: Events, argument_places: I64, argument_values: U64, payloads: NDArray[np.uint8]
+) -> Batch:
     """Return a batch of events without arguments among them."""
     payload_by_place = {}
     for place in np.flatnonzero(events.kind >= CUSTOM).tolist():
@@ -126,33 +151,18 @@ def _without_arguments(events: Events, payloads: NDArray[np.uint8]) -> Batch:
         events.cpu,
         events.thread,
         events.offset,
-        args={},
-        payloads=payload_by_place,
+        argument_places,
+        argument_values,
+        payload_by_place,
     )
 
 
-def _give_arguments(
-    events: Events,
-    is_argument: Bools,
-    batch: Batch,
-    batch_before: Batch | None,
-    dropped: Counter[str],
-) -> None:
-    """Give arguments to their calls, which they follow directly.
-
-    ``batch`` has all other events; the first arguments may be of the last event before it.
-    """
-    is_own = is_argument & (events.size >= 0)
-    is_parentless = is_argument & ~is_own
-    dropped[PARENTLESS] += int(np.count_nonzero(is_parentless))
-    # An argument's call is the last event before it that is not an argument.
-    places = np.cumsum(~is_argument)[is_own] - 1
-    for place, value in zip(places.tolist(), events.value[is_own].tolist(), strict=True):
-        if place >= 0:
-            batch.args.setdefault(place, []).append(value)
-        elif batch_before is not None:
-            last_place = len(batch_before) - 1
-            batch_before.args.setdefault(last_place, []).append(value)
+def _with_arguments(batch: Batch, further_values: list[U64]) -> Batch:
+    """Return a batch with further arguments of its last call."""
+    values = np.concatenate([batch.argument_values, *further_values])
+    count = values.size - batch.argument_values.size
+    places = np.append(batch.argument_places, np.full(count, len(batch) - 1))
+    return attrs.evolve(batch, argument_places=places, argument_values=values)
 
 
 def argument_members(
@@ -160,16 +170,15 @@ def argument_members(
 ) -> list[Cell]:
     """Hold the arguments of events as members, and return the parts of a template for them.
 
-    ``name`` returns what is before the value of an argument, from 0 on.
+    ``places`` are those of the events, ascending. ``name`` returns what is before the value of an
+    argument, from 0 on.
     """
-    if not batch.args:
+    if not batch.argument_places.size:
         return []
-    counts_in_batch = np.zeros(len(batch), np.int64)
-    for place, arguments in batch.args.items():
-        counts_in_batch[place] = len(arguments)
-    counts = counts_in_batch[places]
-    calls = places[counts > 0].tolist()
-    values = np.array([value for place in calls for value in batch.args[place]], np.uint64)
+    counts = np.bincount(batch.argument_places, minlength=len(batch))[places]
+    is_chosen = np.zeros(len(batch), np.bool_)
+    is_chosen[places] = True
+    values = batch.argument_values[is_chosen[batch.argument_places]]
     stops = np.cumsum(counts)
     starts = stops - counts
     name_texts = [name(number).encode() for number in range(counts.max(initial=0))]
@@ -220,21 +229,12 @@ def names_of(capture: Capture, show: Callable[[str], str], dropped: Counter[str]
         losses = dropped
         if function in changed:  # counted already
             losses = Counter()
-        text = text_of(functions.pool.bytes_of(code), losses, NAMES_NOT_UTF8)
+        text = decoded(functions.pool.bytes_of(code), losses, NAMES_NOT_UTF8)
         if "\ufffd" in text:
             changed.add(function)
         return show(text)
 
     return Memo(make)
-
-
-def text_of(data: bytes, dropped: Counter[str], what: str = NOT_UTF8) -> str:
-    """Return the text of some bytes; invalid UTF-8 becomes U+FFFD and is counted in ``dropped``."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        dropped[what] += 1
-        return data.decode("utf-8", "replace")
 
 
 def process_and_thread_ids(capture: Capture) -> list[tuple[int, int]]:

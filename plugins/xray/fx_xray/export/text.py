@@ -34,7 +34,7 @@ from fx_xray.format import FUNCTION_NAMES, NO_CPU
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, TEXT
-from fxframework.kernels.sorting import begins_of_runs
+from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.row_texts import Lines, Numbered, groups, printable_json, where
 from fxframework.model.capture import Capture
@@ -131,11 +131,13 @@ class _TextLines:
         self._time = time
         self._clock = clock_of(capture)
         self._names = names_of(capture, plain, dropped)
-        self._last: dict[int, int] = {}
-        """Time of the last event of each thread."""
         self._zero_time: int | None = None
         """Time that is shown as 0, in nanoseconds; known with the first event."""
         self._threads = process_and_thread_ids(capture)
+        self._last = np.zeros(len(self._threads), np.uint64)
+        """Time of the last event of each thread."""
+        self._has_last = np.zeros(len(self._threads), np.bool_)
+        """Which threads have had an event."""
         self._lines = Lines(Templates(b"", b"", b""))
         numbered = partial(Numbered, self._lines.templates, sparse=True)
         self._heads = numbered(self._head)
@@ -208,18 +210,15 @@ class _TextLines:
         order = np.argsort(thread, kind="stable")
         thread = thread[order]
         tsc = batch.tsc[order]
-        starts = np.flatnonzero(begins_of_runs(thread))
-        earlier = np.empty_like(tsc)
-        has_earlier = np.ones(tsc.size, np.bool_)
-        earlier[1:] = tsc[:-1]
-        ends = np.append(starts[1:], tsc.size) - 1
+        begins = np.flatnonzero(begins_of_runs(thread))
         # The first event of each thread follows one of an earlier batch, or none.
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            number = int(thread[start])
-            last_tsc = self._last.get(number)
-            has_earlier[start] = last_tsc is not None
-            earlier[start] = last_tsc or 0
-            self._last[number] = int(tsc[end])
+        earlier = np.append(self._last[:1], tsc[:-1])
+        earlier[begins] = self._last[thread[begins]]
+        has_earlier = np.ones(tsc.size, np.bool_)
+        has_earlier[begins] = self._has_last[thread[begins]]
+        ends = np.flatnonzero(ends_of_runs(thread))
+        self._last[thread[ends]] = tsc[ends]
+        self._has_last[thread[ends]] = True
         tsc_before = np.empty_like(tsc)
         has_tsc_before = np.empty(tsc.size, np.bool_)
         tsc_before[order] = earlier

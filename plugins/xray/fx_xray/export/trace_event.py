@@ -30,10 +30,12 @@ from fx_xray.export.presentation import (
     whole_of,
 )
 from fx_xray.format import BASIC_PID_VERSION
+from fx_xray.read.columns import let_rise_on
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fx_xray.read.views import Bools
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import MICROS, NATURAL, TEXT
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.row_texts import Lines, Numbered, json_string
 from fxframework.model.capture import Capture
@@ -43,8 +45,6 @@ I64 = NDArray[np.int64]
 FRAMES: Final = 1 << 14
 """Frames written together."""
 UNMATCHED: Final = "exits without entries"
-_STEP: Final = 100_000
-"""Factor of a remainder in one step, small enough for 64 bits."""
 
 
 def microseconds(tsc: U64, rate: int, *, digits: int, nearest: bool = False) -> list[str]:
@@ -52,34 +52,12 @@ def microseconds(tsc: U64, rate: int, *, digits: int, nearest: bool = False) -> 
 
     Takes uint64 of shape (n,) and ticks per second; returns n texts.
     """
-    scale = 10 ** (6 + digits)
     unit = 10**digits
-    if rate > (1 << 63) // _STEP or (tsc.size and int(tsc.max()) // rate >= 1 << 43):
-        # Products may not fit in 64 bits.
-        half = rate // 2 if nearest else 0
-        scaled = [(ticks * scale + half) // rate for ticks in tsc.tolist()]
-        parts = [divmod(value, unit) for value in scaled]
-    else:
-        seconds, remainder = np.divmod(tsc, np.uint64(rate))
-        fraction = _scaled_fraction(remainder, rate, scale, nearest=nearest)
-        micros, below = np.divmod(fraction, np.uint64(unit))
-        micros += seconds * np.uint64(1_000_000)
-        parts = list(zip(micros.tolist(), below.tolist(), strict=True))
-    return [f"{micros}.{below:0{digits}d}" for micros, below in parts]
-
-
-def _scaled_fraction(remainder: U64, rate: int, scale: int, *, nearest: bool) -> U64:
-    """Return ``remainder * scale / rate`` for remainders below ``rate``, without overflow.
-
-    Long division in two steps: by ``_STEP`` first, then by the rest of ``scale``.
-    """
-    divisor = np.uint64(rate)
-    second_step = np.uint64(scale // _STEP)
-    high, remainder = np.divmod(remainder * np.uint64(_STEP), divisor)
-    low, remainder = np.divmod(remainder * second_step, divisor)
-    if nearest:
-        low += remainder >= divisor - remainder
-    return high * second_step + low
+    scale = 1_000_000 * unit
+    half = rate // 2 if nearest else 0
+    # Products may not fit in 64 bits.
+    scaled = [(ticks * scale + half) // rate for ticks in tsc.tolist()]
+    return [f"{value // unit}.{value % unit:0{digits}d}" for value in scaled]
 
 
 @attrs.frozen(kw_only=True)
@@ -199,7 +177,7 @@ class _JsonEvents:
         self._shown_tasks = numbered(self._tasks.__getitem__)
         self._begins = numbered(partial(self._beginning, "B"))
         self._ends = numbered(partial(self._beginning, "E"))
-        self._latest: dict[int, int] = {}
+        self._latest = np.zeros(len(ids), np.uint64)
         """Latest time of each thread's begins and ends."""
 
     def frame(self, number: int, function: int, parent: int) -> str:
@@ -262,10 +240,11 @@ class _JsonEvents:
 
     def _count_lost_arguments(self, batch: Batch, is_shown: Bools, is_entry: Bools) -> None:
         """Count the arguments that are not written: those of exits, and all if none is."""
-        for place, values in batch.args.items():
-            if is_shown[place] and not (is_entry[place] and self._with_events):
-                owner = "arguments" if is_entry[place] else "arguments of exits"
-                self._dropped[owner] += len(values)
+        places = batch.argument_places[is_shown[batch.argument_places]]
+        of_entries = int(np.count_nonzero(is_entry[places]))
+        self._dropped["arguments of exits"] += places.size - of_entries
+        if not self._with_events:
+            self._dropped["arguments"] += of_entries
 
     def _times(self, tsc: U64) -> Cell:
         """Return times in microseconds."""
@@ -283,23 +262,15 @@ class _JsonEvents:
 
         A viewer sorts by time, and would otherwise nest calls differently from the trace.
         """
-        tsc = batch.tsc
-        ascending = tsc
-        calls = batch.kind < CUSTOM
-        for thread in np.unique(batch.thread).tolist():
-            places = np.flatnonzero(calls & (batch.thread == thread))
-            if not places.size:
-                continue
-            times = tsc[places]
-            latest_before = np.uint64(self._latest.get(thread, 0))
-            latest = np.maximum.accumulate(np.maximum(times, latest_before))
-            self._latest[thread] = int(latest[-1])
-            back = int(np.count_nonzero(latest != times))
-            if back:
-                self._dropped["times that go back"] += back
-                if ascending is tsc:
-                    ascending = tsc.copy()
-                ascending[places] = latest
+        calls = np.flatnonzero(batch.kind < CUSTOM)
+        calls = calls[np.argsort(batch.thread[calls], kind="stable")]
+        thread = batch.thread[calls]
+        begins = np.flatnonzero(begins_of_runs(thread))
+        times = batch.tsc[calls]
+        let_rise_on(times, begins, thread[begins], self._latest)
+        self._dropped["times that go back"] += int(np.count_nonzero(times != batch.tsc[calls]))
+        ascending = batch.tsc.copy()
+        ascending[calls] = times
         return ascending
 
     def _instant(self, batch: Batch, place: int, time: str) -> str:

@@ -124,7 +124,6 @@ class BasicFrames:
             losses = np.stack([begin[lost], end[lost], fault[lost]])
             self.losses.append(losses)
         self.ordinal += begin.size
-        notes_in_order, rows_noted = notes.in_order()
         return Frames(
             begin=begin,
             end=end,
@@ -134,8 +133,7 @@ class BasicFrames:
             block=np.full(begin.size, -1),
             is_called=is_called,
             tsc=np.zeros(begin.size, np.int64),
-            notes=notes_in_order,
-            noted_at=begin[rows_noted],
+            notes=notes.in_order(),
         )
 
     def _called(

@@ -152,13 +152,12 @@ class Notes:
             self.rows.append(row)
             self.found.append(new_findings)
 
-    def in_order(self) -> tuple[I64, I64]:
-        """Return the findings, of shape (findings, 4), and the row of each."""
+    def in_order(self) -> I64:
+        """Return the findings, of shape (findings, 4)."""
         if not self.rows:
-            return np.zeros((0, FINDING_FIELDS), np.int64), np.zeros(0, np.int64)
-        rows = np.concatenate(self.rows)
-        order = np.argsort(rows, kind="stable")
-        return np.concatenate(self.found)[order], rows[order]
+            return np.zeros((0, FINDING_FIELDS), np.int64)
+        order = np.argsort(np.concatenate(self.rows), kind="stable")
+        return np.concatenate(self.found)[order]
 
 
 @attrs.frozen(eq=False)
@@ -179,8 +178,6 @@ class Frames:
     """Of a record that was cut in half, the bits of the time that it had."""
     notes: I64
     """Findings: rule, offset, number of the record, value; of shape (findings, 4)."""
-    noted_at: I64
-    """The byte whose record each finding was made at."""
 
 
 @attrs.define
@@ -513,12 +510,8 @@ class Block:
         self._add_sound(number, follows_call)
         if end is None:
             self._go_on(columns, is_called)
-        notes, rows_noted = self.notes.in_order()
-        noted_at = np.full(rows_noted.size, frames.policy.size)
-        if begin.size:
-            noted_at = begin[rows_noted]
-        return Frames(begin, rows.end, rows.counts, rows.kind, fault, number, is_called, tsc,
-                      notes, noted_at)  # fmt: skip
+        notes = self.notes.in_order()
+        return Frames(begin, rows.end, rows.counts, rows.kind, fault, number, is_called, tsc, notes)
 
     def _add_found(self, finding: Found) -> None:
         """Enter a finding of the policy, unless it is behind a record that was cut."""

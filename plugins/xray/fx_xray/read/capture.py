@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.format import Dialect, FileHeader
+from fx_xray.format import FileHeader
 from fx_xray.read.batches import batch_of, small_columns
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.events import EVENT, Events
 from fx_xray.read.first_pass import CallPass
 from fx_xray.read.header import header_findings, read_header
-from fx_xray.read.log import BasicLog, FdrLog, GivenLog, Log
+from fx_xray.read.log import BasicLog, FdrLog, FileLog, GivenLog, Log
 from fx_xray.read.match import Matcher, Rows
 from fx_xray.read.symbols import FunctionNames, Symbols
 from fx_xray.read.tables import SCHEMAS
@@ -225,6 +225,7 @@ class FileCapture(EventCapture):
     """A trace as the runtime writes it, of either mode."""
 
     byte_order = "little"
+    log_class: ClassVar[type[FileLog]]
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         # Options that are invalid are refused here.
@@ -248,10 +249,11 @@ class FileCapture(EventCapture):
         """What the writer has to know to write these records as the same bytes."""
         return {} if self.byte_order == "little" else {"write_byte_order": self.byte_order}
 
-    @property
-    def _defined(self) -> int:
-        """The version that it is read as."""
-        return Dialect(self.format, self.version or 0).defined
+    def _scanned_log(self) -> Log:
+        if self.header is None:
+            return _nothing(self.source.data)
+        frequency = self.frequency or NS_PER_SECOND
+        return self.log_class(self.source, self.header, self.request.limits, frequency)
 
     def records(self) -> Iterator[Record]:
         """Return every record, decoded one at a time."""
@@ -285,19 +287,7 @@ class FdrCapture(FileCapture):
 
     format = "xray"
     mode = MODES[False]
-
-    def _scanned_log(self) -> Log:
-        if self.header is None:
-            return _nothing(self.source.data)
-        return FdrLog(
-            self.source.data,
-            version=self._defined,
-            byte_order=self.byte_order,
-            buffer_size=self.buffer_size,
-            frequency=self.frequency or NS_PER_SECOND,
-            limits=self.request.limits,
-            release=self.source.passed,
-        )
+    log_class = FdrLog
 
 
 class BasicCapture(FileCapture):
@@ -305,17 +295,7 @@ class BasicCapture(FileCapture):
 
     format = "xray-basic"
     mode = MODES[True]
-
-    def _scanned_log(self) -> Log:
-        if self.header is None:
-            return _nothing(self.source.data)
-        return BasicLog(
-            self.source.data,
-            version=self._defined,
-            byte_order=self.byte_order,
-            limits=self.request.limits,
-            release=self.source.passed,
-        )
+    log_class = BasicLog
 
 
 def _nothing(data: U8) -> Log:

@@ -11,7 +11,8 @@ from fx_xray.format import FUNCTION_BYTES
 from fxframework.kernels.sorting import begins_of_runs, stable_order
 
 __all__ = [
-    "distinct", "expanded", "following", "latest", "let_rise", "order_of", "shifted",
+    "distinct", "expanded", "following", "latest", "let_rise", "let_rise_on", "order_of",
+    "shifted",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
@@ -66,6 +67,22 @@ def let_rise(numbers: NDArray[Any], begins: I64) -> None:
     bounds = zip(begins[falling_parts].tolist(), ends[falling_parts].tolist(), strict=True)
     for begin, end in bounds:
         np.maximum.accumulate(numbers[begin:end], out=numbers[begin:end])
+
+
+def let_rise_on(
+    numbers: NDArray[Any], begins: I64, threads: NDArray[Any], latest: NDArray[Any]
+) -> None:
+    """Let the numbers of each thread ascend, in place, from its latest one so far on.
+
+    A thread's numbers are in one part: ``begins`` are the rows with which the parts begin,
+    ``threads`` their threads. ``latest`` has the greatest number of each thread, and goes on.
+    """
+    if not numbers.size:
+        return
+    numbers[begins] = np.maximum(numbers[begins], latest[threads])
+    let_rise(numbers, begins)
+    ends = np.append(begins[1:], numbers.size)
+    latest[threads] = numbers[ends - 1]
 
 
 def order_of(keys: I64) -> I64:

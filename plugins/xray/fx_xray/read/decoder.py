@@ -54,10 +54,10 @@ NO_BUFFER: Final = dict.fromkeys(OF_BUFFER, 0)
 class RecordDecoder:
     """Reads a trace record by record.
 
-    ``form`` is xray or xray-basic. Findings go to ``diagnostics``; of ``limits``, ``max_record`` is
-    heeded. ``options`` are the reader's: ``byte_order`` and ``cycle_frequency``. Nothing that the
-    bytes say raises an exception, but for the StrictError of strict diagnostics; an option that
-    is invalid does (UsageError).
+    ``form`` is xray or xray-basic. Findings go to ``diagnostics``, those of the whole file before
+    its first record; of ``limits``, ``max_record`` is heeded. ``options`` are the reader's:
+    ``byte_order`` and ``cycle_frequency``. Nothing that the bytes say raises an exception, but for
+    the StrictError of strict diagnostics; an option that is invalid does (UsageError).
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class RecordDecoder:
 
     def records(self, data: Data) -> Iterator[XrayRecord]:
         """Return every record in file order, as it is; their ``nbytes`` add up to ``len(data)``."""
-        return self._noted(data, mend=False)
+        return self._read(data, mend=False)
 
     def mended(self, data: Data) -> Iterator[XrayRecord]:
         """Return the same with records that a recorder cut in half made good, as tables have them.
@@ -84,58 +84,59 @@ class RecordDecoder:
         Such a record has 8 bytes and the time that it had, and the one that is in its second
         half is there too.
         """
-        return self._noted(data, mend=True)
+        return self._read(data, mend=True)
 
     def near(self, data: Data, offset: int) -> Iterator[XrayRecord]:
         """Yield the header, and the records from the buffer on that holds byte ``offset``.
 
         Without reading what is before it, where sound extents lead there. Nothing is reported.
         """
-        return self._walked(view_of(data), None, skip=offset)
+        view = view_of(data)
+        return self._records(view, read_header(view, self.form, self.byte_order), skip=offset)
 
-    def _noted(self, data: Data, *, mend: bool) -> Iterator[XrayRecord]:
-        found: list[Found] = []
-        index = -1
-        for index, record in enumerate(self._walked(view_of(data), found, mend=mend)):
-            if found:
-                self._note(found, index)
-            yield record
-        self._note(found, index)
-
-    def _note(self, found: list[Found], index: int) -> None:
-        """Report what was found when record ``index`` was read."""
-        if self.diagnostics is not None:
-            self.diagnostics.report(found, None if index < 0 else index)
-        found.clear()
-
-    def _walked(
-        self, view: memoryview, found: list[Found] | None, *, mend: bool = False, skip: int = 0
-    ) -> Iterator[XrayRecord]:
+    def _read(self, data: Data, *, mend: bool) -> Iterator[XrayRecord]:
+        view = view_of(data)
         header = read_header(view, self.form, self.byte_order)
+        if self.diagnostics is not None:
+            self._report(self.diagnostics, view, header, mend=mend)
+        yield from self._records(view, header, mend=mend)
+
+    def _report(
+        self, diagnostics: Diagnostics, view: memoryview, header: FileHeader | None, *, mend: bool
+    ) -> None:
+        """Report what is wrong with a file, and at which record."""
         if header is None:
-            if found is not None:
-                found.append(Found(rules.NO_FILE_HEADER, 0, len(view)))
+            found = [Found(rules.NO_FILE_HEADER, 0, len(view))]
+            diagnostics.report(found, 0 if len(view) else None)
+            return
+        found = header_findings(header, self.form, len(view), self.cycle_frequency)
+        diagnostics.report(found, 0)
+        swallowed_records = 0
+        # Findings are those of mended records.
+        for block in self.walk(view, header, mend=True).frames.blocks(AT_ONCE):
+            for number, offset, record, value in block.notes.tolist():
+                rule = RULES.numbered(number)
+                shown_value = rules.shown_value(rule, value)
+                diagnostics.add(rule, offset, record - swallowed_records, shown_value)
+                # Where it is not mended, the record in its second half is none.
+                swallowed_records += rule == rules.CUT_RECORD and not mend
+
+    def _records(
+        self, view: memoryview, header: FileHeader | None, *, mend: bool = False, skip: int = 0
+    ) -> Iterator[XrayRecord]:
+        if header is None:
             if len(view):
                 yield Damaged(nbytes=len(view), code=rules.NO_FILE_HEADER.code, raw=view)
             return
-        if found is not None:
-            found += header_findings(header, self.form, len(view), self.cycle_frequency)
         yield header
-        walk = self.walk(view, header, found, mend=mend)
+        walk = self.walk(view, header, mend=mend)
         walk.frames.skip(skip)
         yield from walk.records()
 
-    def walk(
-        self,
-        view: memoryview,
-        header: FileHeader,
-        found: list[Found] | None = None,
-        *,
-        mend: bool = False,
-    ) -> Walk:
-        """Return the walk through a file behind its header; findings go to ``found``, if given."""
+    def walk(self, view: memoryview, header: FileHeader, *, mend: bool = False) -> Walk:
+        """Return the walk through a file behind its header."""
         walk: type[Walk] = BasicWalk if self.form == BASIC_FORM else FdrWalk
-        return walk(view, header, found, self, mend=mend)
+        return walk(view, header, self, mend=mend)
 
 
 class Frame(NamedTuple):
@@ -160,23 +161,13 @@ def listed(block: Frames) -> NDArray[np.int64]:
 
 
 class Walk:
-    """A walk through a file behind its header.
-
-    ``frames`` finds the records, and ``noting``, which may be the same, what is wrong with them.
-    """
+    """A walk through a file behind its header; ``frames`` finds the records."""
 
     def __init__(
-        self,
-        view: memoryview,
-        header: FileHeader,
-        found: list[Found] | None,
-        decoder: RecordDecoder,
-        *,
-        mend: bool,
+        self, view: memoryview, header: FileHeader, decoder: RecordDecoder, *, mend: bool
     ) -> None:
         self.view = view
         self.header = header
-        self.found = found
         self.dialect = Dialect(decoder.form, header.version, header.byte_order)
         self.state = self.dialect.state()
         self.known = self.state.registers
@@ -195,14 +186,6 @@ class Walk:
         """The last function record; none if a program read it."""
         self.records_of = Records(np.frombuffer(view, np.uint8), self.dialect)
         self.frames = self.frames_of(mends=mend)
-        self.noting = self.frames
-        if self.noted_apart and not mend and found is not None:
-            self.noting = self.frames_of(mends=True)
-        self.notes: list[tuple[int, list[int]]] = []
-        """Findings that are not yet reported, with the bytes whose records they were made at."""
-
-    noted_apart = True
-    """Whether findings are those of mended records."""
 
     def frames_of(self, *, mends: bool) -> Any:
         """Return what finds records."""
@@ -210,31 +193,9 @@ class Walk:
 
     def records(self) -> Iterator[XrayRecord]:
         """Yield every record."""
-        apart = None if self.noting is self.frames else self.noting.blocks(AT_ONCE)
         for block in self.frames.blocks(AT_ONCE):
-            if apart is None:
-                self.note(block)
             for frame in map(Frame._make, listed(block).T.tolist() if block.begin.size else ()):
-                record = self.record(frame)
-                while apart is not None and self.noting.at < frame.end:
-                    self.note(next(apart))
-                self.report(frame.end)
-                yield record
-        for block in apart or ():
-            self.note(block)
-        self.report(len(self.view) + 1)
-
-    def note(self, block: Frames) -> None:
-        """Keep the findings of a block, to be reported with the records."""
-        self.notes += zip(block.noted_at.tolist(), block.notes.tolist(), strict=True)
-
-    def report(self, end: int) -> None:
-        """Add the findings that were made at records before a byte."""
-        while self.notes and self.notes[0][0] < end:
-            _, (number, offset, _, value) = self.notes.pop(0)
-            if self.found is not None:
-                rule = RULES.numbered(number)
-                self.found.append(Found(rule, offset, rules.shown_value(rule, value)))
+                yield self.record(frame)
 
     def damaged(self, at: int, end: int, fault: int) -> Damaged:
         """Return bytes as a damaged stretch."""
@@ -259,8 +220,6 @@ class Walk:
 class BasicWalk(Walk):
     """Records of 32 bytes, one after another."""
 
-    noted_apart = False
-
     def frames_of(self, *, mends: bool) -> BasicFrames:
         """Return what finds records; none is ever cut in half."""
         del mends
@@ -284,8 +243,7 @@ class BasicWalk(Walk):
 class FdrWalk(Walk):
     """Buffers of records of 8 and 16 bytes.
 
-    Records are as they are in the file unless it shall ``mend`` those that were cut in half;
-    findings are those of mended ones either way.
+    Records are as they are in the file unless it shall ``mend`` those that were cut in half.
     """
 
     def frames_of(self, *, mends: bool) -> FdrFrames:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,12 @@ from fx_xray.format import (
     INHABITED,
     KIND_NAMES,
     LOW32,
+    NS_PER_SECOND,
     SIGN,
     TIMELESS,
     WALLED,
     Dialect,
+    FileHeader,
 )
 from fx_xray.read.basic import THREADS, BasicFrames
 from fx_xray.read.buffers import FdrFrames
@@ -39,11 +41,12 @@ from fx_xray.read.frames import Records
 from fx_xray.read.timeline import BasicThreads, FdrThreads, ThreadRows, Threads, in_time
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
+from fxframework.io.source import Source
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.findings import Findings
 
-__all__ = ["AT_ONCE", "BasicLog", "FdrLog", "GivenLog", "Log"]
+__all__ = ["AT_ONCE", "BasicLog", "FdrLog", "FileLog", "GivenLog", "Log"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -124,19 +127,42 @@ class GivenLog(Log):
         return parts_of(self._events, AT_ONCE)
 
 
-class _FileLog(Log):
-    """A trace of which the bytes are given: what both modes share."""
+class FileLog(Log):
+    """A trace as the runtime writes it: what both modes share.
+
+    ``frequency`` places buffers whose time is only known by the wall clock.
+    """
+
+    form: ClassVar[str]
+    """The format."""
 
     def __init__(
-        self, data: U8, dialect: Dialect, limits: Limits, release: Callable[..., None]
+        self, source: Source, header: FileHeader, limits: Limits, frequency: int = NS_PER_SECOND
     ) -> None:
-        self.payloads = data
-        self._data = self.payloads
-        self.nbytes = int(data.size)
-        self._file = Records(data, dialect)
+        self.payloads = source.data
+        self.nbytes = source.size
+        self._file = Records(source.data, Dialect(self.form, header.version, header.byte_order))
+        self._buffer_size = header.buffer_size
         self._most = limits.max_record
-        self._release = release
+        self._release = source.passed
         self.notes = Findings(limits.max_findings, RULES.numbers)
+        frames = self._frames(mends=True)
+        self._scan(frames, self.notes)
+        self.losses = np.concatenate([self.losses, *frames.losses], axis=1)
+        calls = self.calls
+        self._rows = self._rows_of(frames, frequency)
+        if frames.cuts:
+            # Records that are cut in half count as they are in the file.
+            self._scan(self._frames(mends=False), None)
+            self.calls = calls
+
+    @abc.abstractmethod
+    def _frames(self, *, mends: bool) -> FdrFrames | BasicFrames:
+        """Return what finds the records."""
+
+    @abc.abstractmethod
+    def _rows_of(self, frames: Any, frequency: int) -> ThreadRows:
+        """Number the threads; return their rows, from frames that were read."""
 
     def _scan(self, frames: FdrFrames | BasicFrames, notes: Findings | None) -> None:
         """Read all records, and count them."""
@@ -197,38 +223,15 @@ class _FileLog(Log):
         self._release(0, self.nbytes)
 
 
-class FdrLog(_FileLog):
-    """A trace of the flight data recorder.
+class FdrLog(FileLog):
+    """A trace of the flight data recorder."""
 
-    ``release`` is given which bytes are done with for now. ``frequency`` places buffers whose time
-    is only known by the wall clock.
-    """
+    form = FDR_FORM
 
-    def __init__(
-        self,
-        data: U8,
-        *,
-        version: int,
-        byte_order: str,
-        buffer_size: int,
-        frequency: int,
-        limits: Limits,
-        release: Callable[..., None] = lambda *_places: None,
-    ) -> None:
-        super().__init__(data, Dialect(FDR_FORM, version, byte_order), limits, release)
-        frames = FdrFrames(self._file, buffer_size, self._most)
-        self._scan(frames, self.notes)
-        self.losses = np.concatenate([self.losses, *frames.losses], axis=1)
-        calls = self.calls
-        self._settle(frames, frequency)
-        if frames.cuts:
-            # Records that are cut in half count as they are in the file.
-            again = FdrFrames(self._file, buffer_size, self._most, mends=False)
-            self._scan(again, None)
-            self.calls = calls
+    def _frames(self, *, mends: bool) -> FdrFrames:
+        return FdrFrames(self._file, self._buffer_size, self._most, mends=mends)
 
-    def _settle(self, frames: FdrFrames, frequency: int) -> None:
-        """Number the threads, and put their stretches in order."""
+    def _rows_of(self, frames: FdrFrames, frequency: int) -> ThreadRows:
         columns = frames.buffers()
         thread = self._threads_of_buffers(columns)
         base = _begin_times(columns, frequency)
@@ -257,7 +260,7 @@ class FdrLog(_FileLog):
         is_argued = (code[:-1] == FUNCTION) & is_argument[1:]
         marks[:-1][is_argued] |= ARGUED
         based = np.flatnonzero(marks & (FIRST | CUT))
-        self._rows = ThreadRows(
+        return ThreadRows(
             begin=begin[order],
             record=np.append(0, np.cumsum(count[order])),
             code=code,
@@ -325,28 +328,23 @@ def _places(thread: NDArray[np.int32], walled: Any, seconds: I64, micros: I64) -
     return place
 
 
-class BasicLog(_FileLog):
+class BasicLog(FileLog):
     """A trace of basic mode."""
 
-    def __init__(
-        self,
-        data: U8,
-        *,
-        version: int,
-        byte_order: str,
-        limits: Limits,
-        release: Callable[..., None] = lambda *_places: None,
-    ) -> None:
-        super().__init__(data, Dialect(BASIC_FORM, version, byte_order), limits, release)
-        frames = BasicFrames(self._file)
-        self._scan(frames, self.notes)
-        self.losses = np.concatenate([self.losses, *frames.losses], axis=1)
+    form = BASIC_FORM
+
+    def _frames(self, *, mends: bool) -> BasicFrames:
+        del mends  # none is ever cut in half
+        return BasicFrames(self._file)
+
+    def _rows_of(self, frames: BasicFrames, frequency: int) -> ThreadRows:
+        del frequency  # each record has its time
         begin, count, thread_keys, code, flags = frames.sound.table()
         process = thread_keys.view(np.uint64) // np.uint64(THREADS)
         thread = self._set_threads(process.view(np.int64), thread_keys & LOW32, begin)
         order = order_of(thread.astype(np.int64))
         nothing = np.zeros(0, np.int64)
-        self._rows = ThreadRows(
+        return ThreadRows(
             begin=begin[order],
             record=np.append(0, np.cumsum(count[order])),
             code=code[order],

@@ -44,7 +44,7 @@ from fx_xray.format import (
     BasicFunction,
     Function,
 )
-from fx_xray.read.columns import expanded, let_rise, shifted
+from fx_xray.read.columns import expanded, let_rise_on, shifted
 from fx_xray.read.events import Events
 from fx_xray.read.frames import Records
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
@@ -202,7 +202,7 @@ class Threads(abc.ABC):
         counts = np.diff(begins, append=events.size)
         part = Part(columns, events, key, walked.thread[part_first], begins)
         part = part.without_empty(counts)
-        self._settle(part)
+        let_rise_on(part.key, part.begins, part.threads, self.states.latest)
         if self.most and "size" in columns:
             payload_bytes = columns["size"][events].astype(np.int64)
             fits = METADATA_BYTES + payload_bytes <= self.most
@@ -253,19 +253,6 @@ class Threads(abc.ABC):
             part_last=part_last,
             goes_on=goes_on,
         )
-
-    def _settle(self, part: Part) -> None:
-        """Let the times of each thread ascend."""
-        key = part.key
-        threads = part.threads
-        begins = part.begins
-        if not key.size:
-            return
-        latest_of = self.states.latest
-        key[begins] = np.maximum(key[begins], latest_of[threads])
-        let_rise(key, begins)
-        ends = np.append(begins[1:], key.size)
-        latest_of[threads] = key[ends - 1]
 
     @abc.abstractmethod
     def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:

@@ -19,9 +19,11 @@ from fx_xray.format import (
     BASIC_PID_VERSION,
     BASIC_TAIL_EXIT_VERSION,
     BASIC_VERSIONS,
+    ENTER,
+    ENTER_ARG,
+    TAIL_EXIT,
     THRESHOLD_US,
     FileHeader,
-    FunctionKind,
 )
 from fx_xray.write.recorder import (
     CPU_MASK,
@@ -128,7 +130,7 @@ class BasicThread(ThreadRecorder):
         """
         function_id = whole_number("function_id", function_id, 0, _MOST_I32)
         numbers = argument_numbers(arguments)
-        kind = FunctionKind.ENTER_ARG if arguments else FunctionKind.ENTER
+        kind = ENTER_ARG if arguments else ENTER
         tsc, cpu = self._read(counter)
         if self._writer.depth and len(self._open) >= self._writer.depth:
             self._open.append(~function_id)
@@ -147,21 +149,6 @@ class BasicThread(ThreadRecorder):
             self._undoable.append((function_id, tsc, cpu))
         self._flush()
         return True
-
-    def exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
-        """Record the exit of a function."""
-        return self._leave(FunctionKind.EXIT, function_id, counter)
-
-    def tail_exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
-        """Record a tail exit: another function is entered that returns to the same caller.
-
-        From version 2 on.
-        """
-        if self._writer.version < BASIC_TAIL_EXIT_VERSION:
-            raise refusal(
-                rules.UNSUPPORTED_VERSION, f"version {self._writer.version} has no tail exits"
-            )
-        return self._leave(FunctionKind.TAIL_EXIT, function_id, counter)
 
     def custom_event(
         self,
@@ -194,9 +181,10 @@ class BasicThread(ThreadRecorder):
         tsc, aux = (counter or self._counter).read_tscp()
         return tsc, whole_number("cpu", aux & CPU_MASK, 0, BASIC_MAX_CPU)
 
-    def _leave(
-        self, kind: FunctionKind, function_id: Any, counter: TimestampCounter | None
-    ) -> bool:
+    def _leave(self, kind: int, function_id: Any, counter: TimestampCounter | None) -> bool:
+        if kind == TAIL_EXIT and self._writer.version < BASIC_TAIL_EXIT_VERSION:
+            message = f"version {self._writer.version} has no tail exits"
+            raise refusal(rules.UNSUPPORTED_VERSION, message)
         function_id = whole_number("function_id", function_id, 0, _MOST_I32)
         tsc, cpu = self._read(counter)
         if self._follows and not self._leave_open(function_id):
@@ -215,7 +203,7 @@ class BasicThread(ThreadRecorder):
         self._flush()
         return True
 
-    def _put(self, kind: FunctionKind, function_id: int, tsc: int, cpu: int) -> None:
+    def _put(self, kind: int, function_id: int, tsc: int, cpu: int) -> None:
         self.gathered += _FUNCTION(
             BASIC_FUNCTION, cpu, kind, function_id, tsc, self.tid, self._process_field
         )

@@ -26,10 +26,10 @@ from fx_xray.format import (
     METADATA_BYTES,
     NEW_CPU,
     NO_CPU,
-    PID_VERSION,
     TSC_WRAP,
     TYPED,
     WRAP_TICKS,
+    BufferForm,
 )
 from fx_xray.read.buffers import are_far, mended_times
 from fx_xray.read.columns import following, latest, shifted
@@ -37,42 +37,11 @@ from fx_xray.read.frames import Records
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.wire.packing import put_numbers
 
-__all__ = ["BufferForm", "Buffers", "Rows", "buffers_of"]
+__all__ = ["Buffers", "Rows", "buffers_of"]
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-END_BYTES: Final = 40
-"""Bytes that version 1 needs at the end of a buffer: its end record, and 24 bytes of padding."""
 NO_CLOCK: Final = -1
-
-
-@attrs.frozen
-class BufferForm:
-    """What buffers look like: the version of the trace, and their size in bytes."""
-
-    version: int
-    size: int
-
-    @property
-    def preamble(self) -> int:
-        """Bytes of the records before the first event, without extents."""
-        records = 3
-        if self.version >= PID_VERSION:
-            records += 1
-        return records * METADATA_BYTES
-
-    @property
-    def extents(self) -> int:
-        """Bytes of the extents before the preamble, which the size does not count."""
-        return METADATA_BYTES if self.version >= EXTENTS_VERSION else 0
-
-    @property
-    def room(self) -> int:
-        """Bytes for events."""
-        room = self.size - self.preamble
-        if self.version < EXTENTS_VERSION:
-            room -= END_BYTES
-        return room
 
 
 @attrs.define(eq=False)

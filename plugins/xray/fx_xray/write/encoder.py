@@ -48,18 +48,6 @@ def kinds_of(form: str, state: State) -> Mapping[str, type[XrayRecord]]:
     return {record_class.record: record_class for record_class in classes}
 
 
-def from_json(given: Any, form: str = "xray", state: State | None = None) -> XrayRecord:
-    """Return the record of a format that a JSON object of the record JSON (docs, Records) says.
-
-    ``state`` gives the version, by default the newest. ``offset`` and ``nbytes`` are kept as
-    places, where they are numbers; padding has its length from ``nbytes``. Raises
-    WriteRefusedError: NO_SUCH_NAME for no such record, INVALID_FIELDS for a field that is missing
-    or unknown, WRONG_TYPE and OUT_OF_RANGE for a value of the wrong kind or size.
-    """
-    kinds = kinds_of(form, state or Dialect(form).state())
-    return record_of_json(given, kinds, f"a {form} trace", rules.REFUSALS)
-
-
 def packed(record: XrayRecord, dialect: Dialect, state: State | None = None) -> bytes:
     """Return the bytes that the fields of a record give; its ``raw`` is not used.
 

@@ -23,6 +23,8 @@ from fx_xray import rules
 from fx_xray.format import (
     BUFFER_BYTES,
     BUFFERS,
+    ENTER,
+    ENTER_ARG,
     EVENT_CPU_VERSION,
     EVENT_DELTA_VERSION,
     EXTENTS_VERSION,
@@ -34,8 +36,8 @@ from fx_xray.format import (
     SMALLEST_BUFFER,
     THRESHOLD_US,
     WRAP_TICKS,
+    BufferForm,
     FileHeader,
-    FunctionKind,
 )
 from fx_xray.write.recorder import (
     CPU_MASK,
@@ -55,11 +57,9 @@ __all__ = ["FdrThread", "FdrWriter", "buffers_of", "log_of", "slot_bytes"]
 
 SLOT_HEADER_BYTES: Final = 16
 """Two words: bytes of records, and number of the buffer with its bit of use."""
-END_ROOM: Final = 40
-"""Bytes that version 1 needs at the end of a buffer: EndOfBuffer, and a record as padding."""
 FUNCTION_ROOM: Final = METADATA_BYTES + FUNCTION_BYTES
 """Bytes that a function record may need, including metadata before it."""
-_ENTER, _EXIT, _TAIL_EXIT, _ENTER_ARG = map(wire.FUNCTION_KIND.put, FunctionKind)
+_KIND_AT = wire.FUNCTION_KIND.low
 _ID_AT = wire.FUNCTION_ID.low
 _DELTA_AT = wire.DELTA_BIT
 _SLOT_NUMBER, _SLOT_USED = Bits("number", 1, 63), Bits("used", 0, 0)
@@ -198,6 +198,7 @@ class FdrWriter(Recorder["FdrThread"]):
         self.buffer_size = whole_number("buffer_size", buffer_size, 0, U64_MAX)
         if self.buffer_size < SMALLEST_BUFFER:
             raise refusal(rules.BUFFER_TOO_SMALL, f"a buffer has {buffer_size} bytes")
+        self.form = BufferForm(self.version, self.buffer_size)
         self.wrap_ticks = WRAP_TICKS[self.version]
         self.circular = circular
         step = slot_bytes(self.buffer_size)
@@ -271,17 +272,6 @@ class FdrWriter(Recorder["FdrThread"]):
             with self._lock:
                 self._free.append(slot)
 
-    @property
-    def event_room(self) -> int:
-        """Bytes of a buffer after preamble and NewCPUId, and before its end."""
-        # Thread, wall time, and CPU.
-        room = self.buffer_size - 3 * METADATA_BYTES
-        if self.version >= PID_VERSION:
-            room -= METADATA_BYTES
-        if self.version < EXTENTS_VERSION:
-            room -= END_ROOM
-        return room
-
 
 class FdrThread(ThreadRecorder):
     """Records for one thread; created by ``FdrWriter.thread``."""
@@ -296,9 +286,7 @@ class FdrThread(ThreadRecorder):
         self._words = writer.words
         self._wrap = writer.wrap_ticks
         self._version = writer.version
-        self._capacity = writer.buffer_size
-        if writer.version < EXTENTS_VERSION:
-            self._capacity -= END_ROOM
+        self._capacity = writer.form.preamble + writer.form.room
         self._slot = -1
         self._start = 0
         self._at = 0
@@ -326,7 +314,7 @@ class FdrThread(ThreadRecorder):
         delta = tsc - self._latest
         # Metadata or another buffer is needed, which is rare.
         if cpu != self._cpu or not 0 <= delta <= self._wrap or self._at + FUNCTION_ROOM > self._end:
-            if not self._put_with_metadata(_ENTER, function_id, tsc, cpu):
+            if not self._put_with_metadata(ENTER, function_id, tsc, cpu):
                 if self._check:
                     self._open.append(~function_id)
                 return False
@@ -338,14 +326,6 @@ class FdrThread(ThreadRecorder):
         if self._check:
             self._open.append(function_id)
         return True
-
-    def exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
-        """Record the exit of a function."""
-        return self._leave(_EXIT, function_id, counter)
-
-    def tail_exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
-        """Record a tail exit: another function is entered that returns to the same caller."""
-        return self._leave(_TAIL_EXIT, function_id, counter)
 
     def custom_event(self, data: bytes, *, counter: TimestampCounter | None = None) -> bool:
         """Record an event with a payload of at least one byte (llvm-xray refuses empty ones)."""
@@ -405,10 +385,10 @@ class FdrThread(ThreadRecorder):
         tsc, aux = (counter or self._counter).read_tscp()
         metadata = self._before(METADATA_BYTES + size, tsc, aux & CPU_MASK)
         if metadata is not None:
-            kind = _ENTER
+            kind = ENTER
             if self._version >= EVENT_CPU_VERSION:
-                kind = _ENTER_ARG
-            record = _FUNCTION(function_id << _ID_AT | kind, tsc - self._latest)
+                kind = ENTER_ARG
+            record = _FUNCTION(function_id << _ID_AT | kind << _KIND_AT, tsc - self._latest)
             self._put_bytes(metadata + record + b"".join(map(_ARGUMENT, numbers)))
             self._latest = tsc
             self._undoable.clear()
@@ -443,7 +423,7 @@ class FdrThread(ThreadRecorder):
                 self._store(self._slot, self._at - self._start)
                 return True
             undoable.clear()
-        self._put(function_id << _ID_AT | kind | delta << _DELTA_AT)
+        self._put(function_id << _ID_AT | kind << _KIND_AT | delta << _DELTA_AT)
         self._latest = tsc
         return True
 
@@ -459,7 +439,7 @@ class FdrThread(ThreadRecorder):
         return payload
 
     def _fit(self, what: str, size: int) -> None:
-        room = self._writer.event_room
+        room = self._writer.form.room
         if size > room:
             raise refusal(
                 rules.EVENT_TOO_LARGE,
@@ -511,7 +491,8 @@ class FdrThread(ThreadRecorder):
         metadata = self._before(FUNCTION_ROOM, tsc, cpu)
         if metadata is None:
             return False
-        self._put_bytes(metadata + _FUNCTION(function_id << _ID_AT | kind, tsc - self._latest))
+        word = function_id << _ID_AT | kind << _KIND_AT
+        self._put_bytes(metadata + _FUNCTION(word, tsc - self._latest))
         self._latest = tsc
         self._undoable.clear()
         return True

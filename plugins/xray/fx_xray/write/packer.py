@@ -39,14 +39,15 @@ from fx_xray.format import (
     TAIL_EXIT,
     TYPED,
     TYPED_EVENT,
+    BufferForm,
     Dialect,
     FileHeader,
     Now,
     class_of,
 )
-from fx_xray.read.columns import expanded, latest, let_rise
+from fx_xray.read.columns import expanded, latest, let_rise_on
 from fx_xray.read.events import Events, picked
-from fx_xray.write.buffers import NO_CLOCK, BufferForm, Buffers, Rows, buffers_of
+from fx_xray.write.buffers import NO_CLOCK, Buffers, Rows, buffers_of
 from fx_xray.write.encoder import refused
 from fxframework.io.sink import Sink
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
@@ -464,10 +465,7 @@ class RecorderPacker(Packer):
         thread = rows.thread[buffers.first]
         times = rows.tsc[buffers.first] ^ SIGN
         begins = np.flatnonzero(begins_of_runs(thread))
-        wall_before = self.wall[thread[begins]]
-        times[begins] = np.maximum(times[begins], wall_before)
-        let_rise(times, begins)
-        self.wall[thread] = times  # of each thread, the last one stays
+        let_rise_on(times, begins, thread[begins], self.wall)
         return times ^ SIGN
 
     def _hold(self, rows: Rows, payloads: U8, buffers: Buffers, is_open: Bools) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from fx_xray import rules
-from fx_xray.format import EMULATED_FREQUENCY, MAX_FUNCTION_ID
+from fx_xray.format import EMULATED_FREQUENCY, EXIT, MAX_FUNCTION_ID, TAIL_EXIT
 from fxframework.errors import refusal
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
@@ -202,13 +202,17 @@ class ThreadRecorder(ABC):
     ) -> bool:
         """Record the entry of a function, with arguments of 64 bits."""
 
-    @abstractmethod
     def exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
         """Record the exit of a function."""
+        return self._leave(EXIT, function_id, counter)
 
-    @abstractmethod
     def tail_exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
         """Record a tail exit: another function is entered that returns to the same caller."""
+        return self._leave(TAIL_EXIT, function_id, counter)
+
+    @abstractmethod
+    def _leave(self, kind: int, function_id: int, counter: TimestampCounter | None) -> bool:
+        """Record an exit of a kind."""
 
     @abstractmethod
     def custom_event(self, data: bytes, *, counter: TimestampCounter | None = None) -> bool:
