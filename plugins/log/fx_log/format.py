@@ -267,6 +267,14 @@ MIN_PACKET: Final = 33
 MAX_PACKET: Final = 32768
 MAX_TAGS: Final = 5
 MAX_TAG_BYTES: Final = 63
+MOST_SEVERE: Final = 255
+"""The greatest severity of today, a byte."""
+
+
+def clamped(number: Any, most: int) -> Any:
+    """Return the number from 0 to ``most`` that is nearest to one of a record."""
+    is_beyond = number > most
+    return number * (number >= 0) * (is_beyond == 0) + is_beyond * most
 
 
 class LegacyPacket(Packed, Record, section=PACKETS):
@@ -276,6 +284,7 @@ class LegacyPacket(Packed, Record, section=PACKETS):
     tid: int = wire.u64()
     timestamp: int = wire.i64(unit="ns", doc="of the monotonic clock")
     severity: int = wire.i32(doc="signed, as on the wire")
+    raw_severity: int = wire.computed(clamped(severity, MOST_SEVERE), doc="as readers take it")
     dropped_logs: int = wire.u32(default=0)
     tags: tuple[str, ...] = wire.texts(
         wire.u8(),
@@ -292,30 +301,9 @@ class LegacyPacket(Packed, Record, section=PACKETS):
         default="",
     )  # fmt: skip
 
-    beside: ClassVar[frozenset[str]] = frozenset({"raw_severity"})
-
     def __attrs_post_init__(self) -> None:
         self.ns = self.timestamp
-
-    @property
-    def raw_severity(self) -> int:
-        """The severity clamped to a byte, as current readers do."""
-        return min(max(self.severity, 0), 255)
-
-    def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into a JSON object."""
-        fields: dict[str, Any] = {}
-        super().show(fields)
-        for key, value in fields.items():
-            out[key] = value
-            if key == "severity":
-                out["raw_severity"] = self.raw_severity
-
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the fields of a JSON object; ``raw_severity`` follows from ``severity``."""
-        form.used |= cls.beside
-        return super().parse(form)
+        self.raw_severity = min(max(self.severity, 0), MOST_SEVERE)
 
     def pack(self, state: Any = None) -> bytes:
         """Return the packet of the fields. Raises WriteRefusedError for what does not fit."""
