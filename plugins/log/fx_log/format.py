@@ -20,7 +20,7 @@ from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields, show_text
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError
 from fxframework.wire.floats import Nan
-from fxframework.wire.records import Part, Record
+from fxframework.wire.records import Layout, Part, Record
 from fxframework.wire.state import State
 
 RECORDS = "logs-encoding, Records"
@@ -36,6 +36,7 @@ class Packed:
     """Base of the records and arguments of all log formats, which are written without a state."""
 
     record: ClassVar[str]
+    layout: ClassVar[Layout]
 
     def pack(self, state: Any = None) -> bytes:
         """Return the bytes of the fields; ``raw`` is not used.
@@ -47,6 +48,9 @@ class Packed:
         except RefusalError as problem:
             message = f"{self.record}: {problem.message}"
             raise refusal(RULES.numbered(problem.number), message) from None
+        if 0 < self.layout.most < len(data):
+            message = f"{self.record}: {len(data)} bytes, at most {self.layout.most}"
+            raise refusal(rules.TOO_LARGE, message)
         return data
 
 
@@ -277,7 +281,7 @@ def clamped(number: Any, most: int) -> Any:
     return number * (number >= 0) * (is_beyond == 0) + is_beyond * most
 
 
-class LegacyPacket(Packed, Record, section=PACKETS):
+class LegacyPacket(Packed, Record, most=MAX_PACKET, section=PACKETS):
     """A legacy packet, the datagram of loggers before structured records."""
 
     pid: int = wire.u64()
@@ -304,14 +308,6 @@ class LegacyPacket(Packed, Record, section=PACKETS):
     def __attrs_post_init__(self) -> None:
         self.ns = self.timestamp
         self.raw_severity = min(max(self.severity, 0), MOST_SEVERE)
-
-    def pack(self, state: Any = None) -> bytes:
-        """Return the packet of the fields. Raises WriteRefusedError for what does not fit."""
-        packet = super().pack(state)
-        if len(packet) > MAX_PACKET:
-            message = f"{self.record}: {len(packet)} bytes; a packet has at most {MAX_PACKET}"
-            raise refusal(rules.TOO_LARGE, message)
-        return packet
 
 
 PACKET_HEADER: Final = LegacyPacket.layout.place("dropped_logs").end
