@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Final
 
 import orjson
@@ -22,7 +21,6 @@ __all__ = [
     "escape",
     "numbers",
     "plain",
-    "rust_double",
     "string_list",
 ]
 
@@ -55,16 +53,6 @@ def debugged(text: str) -> str:
     """Return the text quoted as by Rust's Debug."""
     inner = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{plain(inner)}"'
-
-
-def rust_double(value: float) -> str:
-    """Return the double as Rust prints it: no exponent, and no fraction if it is whole."""
-    digits = repr(value)
-    if digits == "nan":
-        return "NaN"
-    if "e" in digits:
-        return f"{Decimal(digits):f}"
-    return digits.removesuffix(".0")
 
 
 def json_truth(value: int) -> str:
