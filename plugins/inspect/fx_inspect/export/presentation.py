@@ -60,11 +60,11 @@ def json_truth(value: int) -> str:
     return "true" if value else "false"
 
 
-def numbers(values: Sequence[Bound]) -> str:
-    """Return an array of numbers as JSON; the empty string if one of them is NaN or infinite."""
+def numbers(values: Sequence[Bound], show: Callable[[Bound], str]) -> str:
+    """Return an array of numbers as JSON; ``show`` shows each if one of them is NaN or infinite."""
     array_json = orjson.dumps(values).decode()
     if "null" in array_json:
-        return ""
+        return f"[{','.join(map(show, values))}]"
     return array_json
 
 

@@ -150,18 +150,18 @@ class TreeJsonExport(TreeExport):
             self._dropped[PAYLOADS] += 1
         return f'"{special}"' if special else repr(value)
 
-    def _numbers(self, values: Sequence[Bound]) -> str:
-        return numbers(values) or f"[{','.join(map(self._number, values))}]"
-
     def _array(self, type: str, slots: Sequence[Bound], format: int) -> str:
         display = ""
         if format and format in ARRAY_FORMATS:
             display = f',"display":"{ARRAY_FORMATS[format]}"'
-        return f'"{type}_array":{self._numbers(slots)}{display}'
+        return f'"{type}_array":{numbers(slots, self._number)}{display}'
 
     def _histogram(self, histogram: Histogram) -> str:
         members = [
             f'"{name}":{self._number(value)}' for name, value in histogram.parameters().items()
         ]
-        members += [f'"size":{histogram.size}', f'"counts":{self._numbers(histogram.counts)}']
+        members += [
+            f'"size":{histogram.size}',
+            f'"counts":{numbers(histogram.counts, self._number)}',
+        ]
         return f'"{histogram.type}_{histogram.kind}_histogram":{{{",".join(members)}}}'

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT, TYPED
-from fx_xray.read.events import Events, picked
+from fx_xray.read.events import Events, parts_of, picked
 from fx_xray.read.views import Calls, Matched, chosen_events, whole_of
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
 from fxframework.kernels.templates import Cell, Templates
@@ -115,8 +115,7 @@ def _batches(
     batch_before: Batch | None = None
     further_values: list[U64] = []
     for events in parts:
-        for start in range(0, events.kind.size, ROWS):
-            rows = picked(events, slice(start, start + ROWS))
+        for rows in parts_of(events, ROWS):
             is_argument = rows.kind == ARGUMENT
             is_parentless = is_argument & (rows.size < 0)
             dropped[PARENTLESS] += int(np.count_nonzero(is_parentless))
