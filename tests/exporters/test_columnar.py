@@ -93,6 +93,25 @@ def test_captures_follow_each_other_in_one_file(tmp_path: Path) -> None:
         assert connection.sql("select count(*) from slices").fetchall() == [(2 * rows,)]
 
 
+def test_captures_of_two_formats_share_a_table(tmp_path: Path) -> None:
+    """Slices of XRay have columns that those of traces have not; there they are null."""
+    trace_path, xray_path = SAMPLES[:2]
+    with fxf.open(trace_path) as trace, fxf.open(xray_path) as xray:
+        own = set(xray.table("slices").columns) - set(trace.table("slices").columns)
+        rows = [len(trace.table("slices")), len(xray.table("slices"))]
+        assert own
+        for number, captures in enumerate([[trace, xray], [xray, trace]]):
+            out, database = tmp_path / f"{number}.parquet", tmp_path / f"{number}.duckdb"
+            fxf.convert(captures, out, table="slices")
+            fxf.convert(captures, database)
+            with duckdb.connect(str(database), read_only=True) as connection:
+                held = connection.table("slices").to_arrow_table()
+            for table in (parquet.read_table(out), held):
+                assert len(table) == sum(rows)
+                assert {table[column].null_count for column in own} == {rows[0]}
+                assert table["offset"].null_count == 0
+
+
 def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="slices"):
         fxf.convert(SAMPLES[0], tmp_path / "x.parquet", table="slice")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -65,11 +66,6 @@ class Names:
         for address, name in extra.items():
             functions[address] = _Function(address, name, 1)
         self._functions = sorted(functions.values())
-        self._starts = [function.start for function in self._functions]
-        self._lines: list[_Line] | None = None
-        self._line_starts: list[int] = []
-        self._frame_entries: list[_FrameEntry] | None = None
-        self._inlines: Inlines | None = None
         self._cache: dict[int, tuple[Frame, ...]] = {}
         """Frames by address."""
 
@@ -92,7 +88,7 @@ class Names:
 
     def _function(self, address: int) -> tuple[str, int]:
         """Return name and offset of an address; an empty name and 0 if they are unknown."""
-        function_index = bisect.bisect_right(self._starts, address) - 1
+        function_index = bisect.bisect_right(self._functions, address, key=_start_of) - 1
         if function_index < 0:
             return "", 0
         function = self._functions[function_index]
@@ -123,35 +119,33 @@ class Names:
 
     def _line_at(self, address: int) -> tuple[str, int]:
         """Return path and line of an address; an empty path and 0 if they are unknown."""
-        lines = self._line_table()
-        line_index = bisect.bisect_right(self._line_starts, address) - 1
+        line_index = bisect.bisect_right(self._lines, address, key=_start_of) - 1
         if line_index < 0:
             return "", 0
-        return lines[line_index].path, lines[line_index].line
+        return self._lines[line_index].path, self._lines[line_index].line
 
     def _calls(self, address: int) -> list[Inlined]:
         """Return the inlined calls at an address, innermost first."""
         try:
-            if self._inlines is None:
-                dwarf = self._dwarf()
-                if dwarf is None:
-                    return []
-                self._inlines = Inlines(dwarf, self._bias)
-            return self._inlines.at(address)
+            return self._inlines.at(address) if self._inlines is not None else []
         except _BAD_DWARF:
             return []
 
+    @functools.cached_property
+    def _inlines(self) -> Inlines | None:
+        """The inlined calls of the file; None if it has no DWARF."""
+        dwarf = self._dwarf()
+        return Inlines(dwarf, self._bias) if dwarf is not None else None
+
     # --- lines ---
 
-    def _line_table(self) -> list[_Line]:
-        """Return the starts of lines by address."""
-        if self._lines is None:
-            try:
-                self._lines = sorted(self._decode_lines())
-            except _BAD_DWARF:
-                self._lines = []
-            self._line_starts = [line.start for line in self._lines]
-        return self._lines
+    @functools.cached_property
+    def _lines(self) -> list[_Line]:
+        """The starts of lines by address."""
+        try:
+            return sorted(self._decode_lines())
+        except _BAD_DWARF:
+            return []
 
     def _dwarf(self) -> Any:
         """Return the DWARF sections as pyelftools reads them; None if there are none."""
@@ -256,11 +250,6 @@ class Names:
 
     def _row(self, address: int) -> dict[Any, Any] | None:
         """Return the call frame rules for an address."""
-        if self._frame_entries is None:
-            try:
-                self._frame_entries = sorted(self._decode_frames(), key=_start_of)
-            except _BAD_DWARF:
-                self._frame_entries = []
         entry_index = bisect.bisect_right(self._frame_entries, address, key=_start_of) - 1
         if entry_index < 0 or address >= self._frame_entries[entry_index].end:
             return None
@@ -274,6 +263,14 @@ class Names:
     @property
     def _bias(self) -> int:
         return self._file.base if self._file.kind == "shared" else 0
+
+    @functools.cached_property
+    def _frame_entries(self) -> list[_FrameEntry]:
+        """The call frame information by address."""
+        try:
+            return sorted(self._decode_frames(), key=_start_of)
+        except _BAD_DWARF:
+            return []
 
     def _decode_frames(self) -> list[_FrameEntry]:
         dwarf = self._dwarf()
@@ -297,7 +294,7 @@ class Names:
         return frame_entries
 
 
-def _start_of(entry: _FrameEntry) -> int:
+def _start_of(entry: _Function | _Line | _FrameEntry) -> int:
     return entry.start
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -136,27 +136,6 @@ class Run:
     """Whether more than one thread has calls."""
 
 
-class _CallFigures(NamedTuple):
-    """What is compared of the calls of a capture; see ``Run``."""
-
-    figures: Figures
-    lengths: Sequence[F64]
-    tree: Figures
-    timed: bool = True
-    several_threads: bool = False
-
-    def added_to(self, run: Run) -> Run:
-        """Return a run with these figures of its calls."""
-        return attrs.evolve(
-            run,
-            figures=self.figures,
-            lengths=self.lengths,
-            tree=self.tree,
-            timed=self.timed,
-            several_threads=self.several_threads,
-        )
-
-
 class Side:
     """The runs of one side."""
 
@@ -285,14 +264,14 @@ class Reader:
         # Lengths are of use only if this is the only run of its format.
         keep_lengths = all(run.format != capture.format for run in side.runs)
         tables_with_rows = {table for table, rows in capture.row_counts().items() if rows}
-        calls = None
+        run = Run(name=capture.name, format=capture.format)
         waits = None
         if "slices" in tables_with_rows:
-            calls = self._calls(capture, side, keep_lengths=keep_lengths)
+            run = self._with_calls(run, capture, side, keep_lengths=keep_lengths)
             if "sched" in tables_with_rows:
                 waits = waits_of(capture)
         elif "slices" in capture.schemas:
-            calls = _CallFigures(Figures.none(), (), Figures.none())
+            run = attrs.evolve(run, figures=Figures.none(), tree=Figures.none())
 
         def data_of(table: str, read: Callable[[Capture], Any]) -> Any:
             """Return data of a table: empty without rows, None if the format has no such table."""
@@ -300,17 +279,14 @@ class Reader:
                 return read(capture)
             return {} if table in capture.schemas else None
 
-        run = Run(
-            name=capture.name,
-            format=capture.format,
+        run = attrs.evolve(
+            run,
             counters=data_of("counters", counters_of),
             logs=data_of("logs", templates_of),
             instants=data_of("instants", instants_of),
             entries=entries_of(capture),
             waits=waits,
         )
-        if calls is not None:
-            run = calls.added_to(run)
         side.add(run)
         if not capture.schemas.keys() & {"slices", "counters", "logs", "properties"}:
             raise UsageError(
@@ -321,12 +297,11 @@ class Reader:
 
     def read_calls(self, capture: Capture, side: Side) -> None:
         """Add the calls of a capture alone to a side."""
-        calls = self._calls(capture, side, keep_lengths=False)
         run = Run(name=capture.name, format=capture.format)
-        side.runs.append(calls.added_to(run))
+        side.runs.append(self._with_calls(run, capture, side, keep_lengths=False))
 
-    def _calls(self, capture: Capture, side: Side, *, keep_lengths: bool) -> _CallFigures:
-        """Return what is compared of the calls of a capture."""
+    def _with_calls(self, run: Run, capture: Capture, side: Side, *, keep_lengths: bool) -> Run:
+        """Return a run with what is compared of the calls of its capture."""
         by_path = self.by == "path"
         has_names = by_path or self.by in {"name", "process", "thread"}
         calls = Calls.of(capture, "name" if has_names else self.by, with_asynchronous=True)
@@ -360,7 +335,8 @@ class Reader:
         figures, lengths = _figures(
             distinct_keys, spreads_of_groups, rate, side, keep_lengths=keep_lengths
         )
-        return _CallFigures(
+        return attrs.evolve(
+            run,
             figures=figures,
             lengths=lengths,
             tree=_figures_of_tree(tree, path_numbers),

@@ -27,7 +27,7 @@ from fxframework.kit.shown import printable
 from fxframework.model.capture import Capture, under_views
 from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
-from fxframework.model.threads import Threads
+from fxframework.model.tasks import tasks
 
 __all__ = ["BLOCKED", "ELAPSED", "MOST_STEPS", "UNACCOUNTED", "Call", "Flow", "Line", "Part",
            "Step", "Why", "why"]  # fmt: skip
@@ -360,29 +360,16 @@ class _Labels(dict[int, str]):
 
     def __init__(self, capture: Capture) -> None:
         super().__init__()
-        self._threads = Threads(capture.schemas, capture.table)
-        self._pool = capture.strings
+        self.tasks = tasks(capture)
 
     def __missing__(self, thread: int) -> str:
-        row = self._threads.row(thread)
         if thread < 0:
             return "no thread"
-        if row < 0:
+        task = self.tasks.get(thread)
+        if task is None:
             return f"thread {thread}"
-        tid = int(self._threads.tids[row])
-        if not tid:
-            return IDLE
-        process = self._pool.text(int(self._threads.process_names[row]))
-        name = self._pool.text(int(self._threads.names[row]))
-        self[thread] = f"{process or self._threads.pids[row]}/{name or tid}"
+        self[thread] = task.label if task.tid else IDLE
         return self[thread]
-
-    def koids(self, thread: int) -> tuple[int, int] | None:
-        """Return the ids of the process and of the thread; None for an unknown thread."""
-        row = self._threads.row(thread)
-        if row < 0:
-            return None
-        return int(self._threads.pids[row]), int(self._threads.tids[row])
 
     def is_idle(self, thread: int) -> bool:
         """Return whether it stands for a CPU that has nothing to run."""
@@ -528,13 +515,12 @@ class _Meanwhile:
 
     def _lines(self, thread: int, start: int, end: int) -> tuple[tuple[Line, ...], int]:
         """Return the first log lines that a thread wrote during a call, and their number."""
-        koids = self._labels.koids(thread)
-        if koids is None or "logs" not in self._capture.schemas:
+        task = self._labels.tasks.get(thread)
+        if task is None or "logs" not in self._capture.schemas:
             return (), 0
         logs = self._capture.table("logs")
         ts = logs.array("ts")
-        pid, tid = koids
-        is_own = (logs.array("pid") == pid) & (logs.array("tid") == tid)
+        is_own = (logs.array("pid") == task.pid) & (logs.array("tid") == task.tid)
         is_meanwhile = (ts >= start) & (ts < end)
         rows = np.flatnonzero(is_own & is_meanwhile)
         messages = logs.texts("message")

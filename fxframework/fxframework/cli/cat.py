@@ -224,8 +224,8 @@ def _print_table(session: Session, capture: Capture, name: str) -> None:
     A terminal shows threads by name, no row numbers, and lines cut to fit; with -v, every column
     in full width.
     """
-    from fxframework.exporters.rows import tasks
     from fxframework.model.schema import STANDARD_TABLES
+    from fxframework.model.tasks import tasks
 
     screen = session.screen
     if session.settings.json:

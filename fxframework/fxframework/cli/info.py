@@ -15,7 +15,7 @@ from fxframework.cli.calls import length
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
 from fxframework.cli.text import amount, duration, fields, printable, sparkline, wrapped
-from fxframework.errors import ExitCode, FxError
+from fxframework.errors import ExitCode
 
 if TYPE_CHECKING:
     from fxframework.analysis.slowest import Slowest
@@ -64,19 +64,7 @@ def command(session: Session, files: tuple[str, ...]) -> ExitCode:
             require_readable(capture)
             return session.status(capture)
 
-    def show_or_note(text: str) -> ExitCode:
-        try:
-            return show(text)
-        except FxError as error:
-            # Of a capture that was opened, the document is there, and says what is wrong.
-            if not summary_documents or summary_documents[-1].get("path") != error.path:
-                failure_document = {"code": error.code, "message": error.message}
-                summary_documents.append(
-                    {"path": session.named(text)[1], "error": failure_document}
-                )
-            raise
-
-    status = session.each(files, show_or_note)
+    status = session.each(files, show, summary_documents)
     if session.settings.json:
         session.screen.json("info", {"captures": summary_documents})
     return status

@@ -328,7 +328,8 @@ class Session:
     ) -> ExitCode:
         """Process every input; if one fails, print the error and continue with the others.
 
-        A failure is also added to ``shown``, the documents that ``--json`` prints.
+        A failure is also added to the documents that ``--json`` prints, unless there is one of the
+        input already, which says what is wrong.
         """
         statuses = []
         for text in inputs:
@@ -338,7 +339,8 @@ class Session:
                 raise
             except FxError as error:
                 self.check_interrupt()
-                if documents is not None:
+                has_document = documents and documents[-1].get("path") == error.path
+                if documents is not None and not has_document:
                     failure = {"code": error.code, "message": error.message, "offset": error.offset}
                     documents.append({"path": self.named(text)[1], "error": failure})
                 self.screen.error(error)

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fxframework.exporters.rows import ArgumentMembers, Bounds, Task, json_arguments, tasks
+from fxframework.exporters.rows import ArgumentMembers, Bounds, json_arguments
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MEMBERS, MEMBERS_END, MICROS, SIGNED
 from fxframework.kernels.templates import Cell, Templates
@@ -30,6 +30,7 @@ from fxframework.kit.row_texts import Lines, Numbered, doubles, groups
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, STANDARD_TABLES
 from fxframework.model.table import Table
+from fxframework.model.tasks import Task, tasks
 
 __all__ = ["TABLES", "ChromeExport"]
 

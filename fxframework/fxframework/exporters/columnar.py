@@ -27,6 +27,7 @@ from fxframework.model.table import Table
 from fxframework.model.timeline import spare
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
     from fxframework.model.arrow import ArrowShape
@@ -353,6 +354,12 @@ def _plain(table: pa.Table) -> tuple[pa.Table, int]:
     return pa.table(columns, table.schema.names), string_bytes
 
 
+def _as_identifier(name: str) -> str:
+    """Return the name of a table or a column as SQL has it."""
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
 class DatabaseExport(Export):
     """Writes every table to a database in a temporary file, which is copied to the output."""
 
@@ -410,11 +417,21 @@ class DatabaseExport(Export):
         self._connection.register("given", table.append_column("capture", capture_names))
         relation = self._connection.table("given")
         if name in self._created_tables:
-            relation.insert_into(name)
+            self._add_columns(name, relation)
+            table_name = _as_identifier(name)
+            self._connection.execute(f"insert into {table_name} by name from given")
         else:
             relation.create(name)
         self._connection.unregister("given")
         self._created_tables.add(name)
+
+    def _add_columns(self, name: str, rows: duckdb.DuckDBPyRelation) -> None:
+        """Give a table the columns that only these rows have; they are null in earlier ones."""
+        known = self._connection.table(name).columns
+        for column, kind in zip(rows.columns, rows.types, strict=True):
+            if column not in known:
+                added = f"{_as_identifier(column)} {kind}"
+                self._connection.execute(f"alter table {_as_identifier(name)} add column {added}")
 
     def close(self) -> Mapping[str, int]:
         """Copy the database file to the output, which omits nothing."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.calls import Calls
 from fxframework.exporters.columns import made_once
-from fxframework.exporters.rows import ArgumentMembers, Task, json_arguments, tasks
+from fxframework.exporters.rows import ArgumentMembers, json_arguments
 from fxframework.exporters.stacks import (
     DEEP,
     TIMELESS,
@@ -43,6 +43,7 @@ from fxframework.model.clock import ends_of
 from fxframework.model.schema import ASYNC
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
+from fxframework.model.tasks import Task, tasks
 
 __all__ = ["VERSION", "FirefoxExport"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.spans import WITHOUT_SLICE, Spans, links
 from fxframework.exporters.columns import first_of_runs, starts_of
-from fxframework.exporters.rows import ArgumentStream, Task, tasks
+from fxframework.exporters.rows import ArgumentStream
 from fxframework.exporters.stacks import UNFINISHED
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, HEX16, MEMBERS, MEMBERS_END, NATURAL, TEXT
@@ -44,6 +44,7 @@ from fxframework.kit.row_texts import (
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.table import Table
+from fxframework.model.tasks import Task, tasks
 
 __all__ = ["TraceExport"]
 

@@ -25,14 +25,11 @@ from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES, TABLE_CODES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
-from fxframework.model.threads import Threads
 
 __all__ = [
     "ArgumentMembers",
     "ArgumentStream",
-    "Task",
     "json_arguments",
-    "tasks",
 ]
 
 Bounds = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -42,47 +39,12 @@ STRING_BYTES = 8 << 20
 """Most bytes of strings of the rows of a part, except a single row."""
 
 
-class Task(NamedTuple):
-    """A thread with the names of its process and itself; None if unknown."""
-
-    pid: int
-    tid: int
-    process: str | None
-    thread: str | None
-
-    @property
-    def label(self) -> str:
-        """The names of process and thread, or their koids."""
-        return f"{self.process or self.pid}/{self.thread or self.tid}"
-
-
 class RowArgs(NamedTuple):
     """Arguments of consecutive rows: begin and end for each row, and their columns."""
 
     starts: NDArray[np.int64]
     stops: NDArray[np.int64]
     columns: dict[str, NDArray[Any]]
-
-
-def tasks(capture: Capture, *, distinct: bool = False) -> dict[int, Task]:
-    """Return the threads of a capture by id, as in the columns ``thread``.
-
-    With ``distinct``, no two have the same process and tid (``Threads.distinct_tids``).
-    """
-    pool = capture.strings
-    threads = Threads(capture.schemas, capture.table)
-    tids = threads.distinct_tids() if distinct else threads.tids
-    columns = (threads.ids, threads.pids, tids, threads.process_names, threads.names)
-
-    def text(code: int) -> str | None:
-        return pool[code] if code >= 0 else None
-
-    return {
-        id: Task(pid, tid, text(process), text(name))
-        for id, pid, tid, process, name in zip(
-            *(column.tolist() for column in columns), strict=True
-        )
-    }
 
 
 def json_arguments(

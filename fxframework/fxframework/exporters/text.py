@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.exporters.rows import ArgumentMembers, json_arguments, tasks
+from fxframework.exporters.rows import ArgumentMembers, json_arguments
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import Export, empty_refusal
@@ -24,6 +24,7 @@ from fxframework.model.clock import NS_MIN
 from fxframework.model.schema import Column
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
+from fxframework.model.tasks import tasks
 
 __all__ = ["TextExport"]
 

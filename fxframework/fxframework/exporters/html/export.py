@@ -23,7 +23,7 @@ from fxframework.model.clock import NS_MIN, NS_PER_SECOND, ends_of, utc_text
 from fxframework.model.logs import log_levels
 from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
-from fxframework.model.threads import Threads
+from fxframework.model.tasks import tasks
 
 __all__ = ["HtmlExport"]
 
@@ -324,22 +324,17 @@ class HtmlExport(Export):
             pids = table.array("pid")[rows].tolist()
             for pid, code in zip(pids, table.array("name")[rows].tolist(), strict=True):
                 self._processes[pid] = table.pool[code][:LONGEST_TEXT]
-        threads = Threads(capture.schemas, capture.table)
+        threads = tasks(capture)
         processes = self._processes
-        pool = capture.strings
 
         def label(thread: int) -> tuple[str, str, int]:
-            row = threads.row(thread)
-            if row < 0:
+            task = threads.get(thread)
+            if task is None:
                 return NOBODY
-            pid = int(threads.pids[row])
-            code = int(threads.names[row])
-            if not threads.tids[row]:
+            if not task.tid:
                 return IDLE, "", 0
-            name = f"thread {int(threads.tids[row])}"
-            if code > 0:
-                name = pool[code]
-            return name[:LONGEST_TEXT], processes.get(pid, ""), pid
+            name = task.thread or f"thread {task.tid}"
+            return name[:LONGEST_TEXT], processes.get(task.pid, ""), task.pid
 
         return label
 
