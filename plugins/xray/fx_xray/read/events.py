@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.format import ARGUMENT, NS_PER_SECOND
+from fx_xray.format import ARGUMENT
 from fx_xray.read.columns import let_rise
 from fxframework.kernels.sorting import begins_of_runs
-from fxframework.model.clock import Clock
+from fxframework.model.clock import NS_PER_SECOND, Clock
 
 __all__ = [
     "EVENT",

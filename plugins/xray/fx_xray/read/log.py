@@ -26,7 +26,6 @@ from fx_xray.format import (
     INHABITED,
     KIND_NAMES,
     LOW32,
-    NS_PER_SECOND,
     SIGN,
     TIMELESS,
     WALLED,
@@ -43,6 +42,7 @@ from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.kernels.sorting import begins_of_runs
+from fxframework.model.clock import NS_PER_SECOND
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.findings import Findings
 
