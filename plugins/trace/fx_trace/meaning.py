@@ -48,7 +48,7 @@ KIND_OF_SLICE[list(EVENTS_OF["slices"])] = range(len(EVENTS_OF["slices"]))
 ASYNC_SCOPE = 255
 """The scope of an asynchronous instant."""
 NUMERIC = ArgType.INT32, ArgType.DOUBLE
-"""The first and the last type of arguments that a counter has rows for."""
+"""The first and the last type of arguments that are numbers: those of counters."""
 NO_SCOPE = 254
 """The scope of an instant whose number does not fit the table."""
 NO_STATE = 255
@@ -312,6 +312,12 @@ TABLE_CODE = {
     "sched": wire.TABLE_SCHED, "blobs": wire.TABLE_BLOBS, "objects": wire.TABLE_OBJECTS,
 }  # fmt: skip
 """The tables that arguments of records other than events belong to."""
+
+
+def is_numeric(types: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which types of arguments are numbers."""
+    first_type, last_type = NUMERIC
+    return np.asarray((types >= first_type) & (types <= last_type))
 
 
 def rows_of_events(kinds: NDArray[Any], first: Mapping[str, int]) -> I64:

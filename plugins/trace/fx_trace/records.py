@@ -39,10 +39,8 @@ from fx_trace.kinds import (
     METADATA_NAMES,
     PROFILER_NAMES,
     SCHEDULING_NAMES,
-    SCOPES,
     STATE_RUNNING,
     STRING_REF_BITS,
-    THREAD_STATES,
     ArgType,
     BlobType,
     EventType,
@@ -60,6 +58,7 @@ from fxframework.io.words import U64_MAX, WORD, Bits
 from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields
 from fxframework.kit.lossless import DamagedRecord, record_of_json
 from fxframework.model.clock import Clock
+from fxframework.model.schema import SCOPES, THREAD_STATES
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Builder, RefusalError
 from fxframework.wire.families import Place

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace.kinds import RecordType
-from fx_trace.meaning import COLUMNS, EVENTS_OF, IS_ROW_OF, NUMERIC, Cells, rows_of_events
+from fx_trace.meaning import COLUMNS, EVENTS_OF, IS_ROW_OF, Cells, is_numeric, rows_of_events
 from fx_trace.read.chunks import Chunk, filled_of
 from fx_trace.read.threads import TaskCollector, Tasks
 from fxframework.io.source import Source
 from fxframework.model.strings import StringPool
 
-__all__ = ["ROWS_OF", "ChunkMaker", "is_numeric"]
+__all__ = ["ROWS_OF", "ChunkMaker"]
 
 I64 = NDArray[np.int64]
 ROWS_OF = {
@@ -138,9 +138,3 @@ class ChunkMaker(abc.ABC):
         for parts in self.parts.values():
             parts.clear()
         return chunk
-
-
-def is_numeric(kinds: I64) -> NDArray[np.bool_]:
-    """Return which types of arguments are numbers."""
-    is_number: NDArray[np.bool_] = (kinds >= NUMERIC[0]) & (kinds <= NUMERIC[1])
-    return is_number
