@@ -355,7 +355,7 @@ def _plain(table: pa.Table) -> tuple[pa.Table, int]:
 
 
 def _as_identifier(name: str) -> str:
-    """Return the name of a table or a column as SQL has it."""
+    """Return the name of a table or a column as in SQL."""
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
 

@@ -19,6 +19,7 @@ __all__ = [
     "escape",
     "padded",
     "printable",
+    "rust_double",
     "shortened",
     "widths_of",
 ]
@@ -59,6 +60,18 @@ def duration(ns: int) -> str:
                 text = f"-{text}"
             return f"{text} {unit}"
     return f"{ns} ns"
+
+
+def rust_double(value: float) -> str:
+    """Return a double as Rust prints it: no exponent, and no fraction if it is whole."""
+    digits = repr(value)
+    if digits == "nan":
+        return "NaN"
+    if "e" in digits:
+        from decimal import Decimal  # here, because few programs show such numbers
+
+        return f"{Decimal(digits):f}"
+    return digits.removesuffix(".0")
 
 
 def brief(ns: float, *, sign: bool = False) -> str:

@@ -21,8 +21,8 @@ from it are the records, one per kind::
 
 ``DRUMS.reader`` and ``DRUMS.writer`` are ordinary descriptors. Modules, by what they are for:
 
-* Declarations: ``fields`` and others (kinds of fields), ``records`` and ``families`` (classes of
-  records), ``expressions`` (lengths and conditions), ``format``, ``plugins``.
+* Declarations: ``fields`` and others (kinds of fields), ``records``, ``families`` and ``shape``
+  (classes of records), ``expressions`` (lengths and conditions), ``format``, ``plugins``.
 * One record: ``one`` and ``cursor`` read it, ``drafts`` writes it, ``in_json`` shows it, ``walk``
   reads one after another. ``state`` has what earlier records say about later ones.
 * Bytes to columns, thousands of records at a time (docs/blocks.md): ``framing`` finds where records

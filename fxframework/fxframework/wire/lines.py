@@ -68,15 +68,16 @@ class LineReader(BlockReader):
         self.texts_looked_at = 0
         """Number of these."""
         self.pieces: list[Iterator[bytes]] = []
-        """The lines of the block that come before those in ``texts``."""
+        """The lines of the runs of the block."""
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines of each block, at once if they do not refer to far longer texts."""
+        """Yield the lines of each run, at once if they do not refer to far longer texts."""
         for _ in self.blocks():
             pieces = self.pieces
             self.pieces = []
             yield from itertools.chain.from_iterable(pieces)
-            yield self._joined()
+            if self.object_lines:  # of records behind the last run
+                yield self._joined()
         if self.object_lines:  # there was only a header
             yield self._joined()
 
@@ -149,12 +150,6 @@ class LineReader(BlockReader):
         self._fit_blocks(run)
         records = [Plain.of(many, rows, run) for many, rows in self.plain.items() if rows.size]
         ends = self._piece_ends(run)
-        if ends is not None:
-            # Each piece is written when it is asked for, so that never all of them are in memory.
-            self._put_lines_before(int(run.places[0]))
-        else:
-            for plain in records:
-                self.texts.put_records(plain.many, plain.rows, plain.places, plain.sizes)
         for many in self.plain:
             own = many.own
             if not own.all_sound:
@@ -162,10 +157,15 @@ class LineReader(BlockReader):
         self.plain.clear()  # the run is freed, but for what ``in_pieces`` needs
         for entry, rows in run.stretches:
             self.put_stretches(run, entry, rows[rows < run.count])
-        if ends is not None:
-            self._put_objects()
-            other_lines = self.texts.taken()
-            self.pieces.append(in_pieces(self.texts.of_items(), records, other_lines, ends))
+        if ends is None:
+            for plain in records:
+                self.texts.put_records(plain.many, plain.rows, plain.places, plain.sizes)
+            self.pieces.append(iter([self._joined()]))
+            return
+        # Each piece is written when it is asked for, so that never all of them are in memory.
+        self._put_objects()
+        other_lines = self.texts.taken()
+        self.pieces.append(in_pieces(self.texts.of_items(), records, other_lines, ends))
 
     def _fit_blocks(self, run: Run) -> None:
         """Let blocks be shorter if the lines of objects are far longer than the records.
@@ -214,21 +214,6 @@ class LineReader(BlockReader):
         self.texts_looked_at = len(self.strings)
         self.longest_text = max(self.longest_text, int(new_lengths.max(initial=0)))
         return self.longest_text > LONG
-
-    def _put_lines_before(self, place: int) -> None:
-        """Let the lines before a place be a piece of their own."""
-        objects = list(zip(self.offsets, self.object_lines, strict=True))
-        objects_before = [(offset, line) for offset, line in objects if offset < place]
-        objects_behind = [(offset, line) for offset, line in objects if offset >= place]
-        self._set_objects(objects_before)
-        self.pieces.append(iter([self._joined()]))
-        self._set_objects(objects_behind)
-
-    def _set_objects(self, objects: Sequence[tuple[int, bytes]]) -> None:
-        """Let places and lines be those of records that were read as objects."""
-        self.offsets = [offset for offset, _ in objects]
-        self.object_lines = [line for _, line in objects]
-        self.object_bytes = sum(map(len, self.object_lines))
 
     def put_damaged(self, run: Run, number: int, every_row: I64) -> None:
         """Make the lines of damaged stretches."""

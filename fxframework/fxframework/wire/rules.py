@@ -176,11 +176,14 @@ WRITING = (
 )
 
 
-def writing(prefix: str, section: str) -> list[Rule]:
-    """Return the rules by which records are refused that a format cannot hold, as in WRITING."""
+def writing(prefix: str, section: str, first: int = NO_SUCH_NAME) -> list[Rule]:
+    """Return the rules by which records are refused that a format cannot hold, as in WRITING.
+
+    ``first`` is the number that the first of them has in the format.
+    """
     return [
         Rule(
-            f"{prefix}{number:04}",
+            f"{prefix}{number - NO_SUCH_NAME + first:04}",
             Severity.ERROR,
             name,
             section,

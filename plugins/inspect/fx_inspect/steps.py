@@ -360,6 +360,14 @@ class _OfDevice:
 class _OfValue(_OfDevice):
     path: str = parameter(help=_PATH)
 
+    def do(self, run: Run) -> Outcome:
+        """Change the value."""
+        return self._changed(run, self.path, self.change)
+
+    def change(self, tree: Tree) -> None:
+        """Change the value in a tree."""
+        raise NotImplementedError
+
 
 @attrs.frozen
 class InspectStart(_OfDevice):
@@ -424,14 +432,9 @@ class InspectSet(_OfValue):
     value: Content = parameter(help="what to")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
-    def do(self, run: Run) -> Outcome:
+    def change(self, tree: Tree) -> None:
         """Set the value."""
-
-        def set_value(tree: Tree) -> None:
-            content = self.value.value
-            tree.call(self.path, "set", *_slot(self.slot), content)
-
-        return self._changed(run, self.path, set_value)
+        tree.call(self.path, "set", *_slot(self.slot), self.value.value)
 
 
 @attrs.frozen
@@ -441,13 +444,9 @@ class InspectAdd(_OfValue):
     by: int | float = parameter(1, help="how much; less than 0 subtracts")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
-    def do(self, run: Run) -> Outcome:
+    def change(self, tree: Tree) -> None:
         """Add to the number."""
-
-        def add(tree: Tree) -> None:
-            tree.add(self.path, self.by, self.slot)
-
-        return self._changed(run, self.path, add)
+        tree.add(self.path, self.by, self.slot)
 
 
 @attrs.frozen
@@ -457,22 +456,18 @@ class InspectInsert(_OfValue):
     value: int | float = parameter(help="the value")
     count: int = parameter(1, help="how often", least=0)
 
-    def do(self, run: Run) -> Outcome:
+    def change(self, tree: Tree) -> None:
         """Count the value."""
-
-        def insert(tree: Tree) -> None:
-            tree.call(self.path, "insert_multiple", self.value, self.count)
-
-        return self._changed(run, self.path, insert)
+        tree.call(self.path, "insert_multiple", self.value, self.count)
 
 
 @attrs.frozen
 class InspectDelete(_OfValue):
     """Delete a value."""
 
-    def do(self, run: Run) -> Outcome:
+    def change(self, tree: Tree) -> None:
         """Delete the value."""
-        return self._changed(run, self.path, lambda tree: tree.delete(self.path))
+        tree.delete(self.path)
 
 
 @attrs.frozen
@@ -481,9 +476,9 @@ class InspectMove(_OfValue):
 
     to: str = parameter(help="path of the node; the empty one is the root")
 
-    def do(self, run: Run) -> Outcome:
+    def change(self, tree: Tree) -> None:
         """Move the value."""
-        return self._changed(run, self.path, lambda tree: tree.move(self.path, self.to))
+        tree.move(self.path, self.to)
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ import attrs
 from fx_log import rules
 from fx_log.rules import RULES
 from fxframework.errors import refusal
-from fxframework.io.words import WORD, padding
+from fxframework.io.words import WORD
 from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields, show_text
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError
@@ -422,29 +422,6 @@ class RingFrame(
 
 
 RING_ENTRY: Final = RingFrame.layout.least
-
-
-def argument_size(data: bytes, offset: int) -> int:
-    """Return the bytes of the argument at a byte, by its type and strings.
-
-    0 for a type that logs do not have, and for a reserved string reference.
-    """
-    place = Argument.layout.place
-    type_of_value = place("type").get(data, offset)
-    if type_of_value not in ARG_NAMES:
-        return 0
-    names = ["_name_ref"]
-    if type_of_value == ArgType.STRING:
-        names.append("_value_ref")
-    size = 2 * WORD if type_of_value in NUMBERS else WORD
-    for name in names:
-        reference = place(name).get(data, offset)
-        nbytes = reference & MAX_STRING
-        if reference and not reference & INLINE:
-            return 0
-        size += nbytes + padding(nbytes)
-    return size
-
 
 # --- Bits of words, for writers of programs -------------------------------------------------------
 

@@ -33,6 +33,8 @@ ENOUGH = 3
 """Number of sound records that identify a file as logs, which have no magic number."""
 RECORD_TYPE = 9
 """The type of log records, in the lower half of their first byte (``format.RECORD_TYPE``)."""
+MOST_SEVERE = 0x7F
+"""The greatest severity of records in a file that nothing else tells to be logs."""
 SOME = 64
 """Bytes behind a ring's head and tail that are looked at first, without the declared format."""
 
@@ -80,23 +82,21 @@ def _sound_record_size(probe: Probe, offset: int) -> int:
 
     The arguments must fit too, as far as the bytes at hand contain them.
     """
-    from fx_log.format import LogRecord, argument_size
+    from fx_log import format as wire
 
-    layout = LogRecord.layout
-    head = probe.head
+    head = memoryview(probe.head)
+    layout = wire.LogRecord.layout
     nbytes = _record_size(probe, offset)
-    if not nbytes or offset + 8 > len(head) or layout.place("_reserved").get(head, offset):
+    has_fields = nbytes and offset + layout.least <= len(head)
+    if not has_fields or layout.place("_reserved").get(head, offset):
         return 0
-    if not 1 <= layout.place("severity").get(head, offset) <= 0x7F:
-        return 0
-    argument = offset + 16
-    end = offset + nbytes
-    while argument < end and argument + 8 <= len(head):
-        step = argument_size(head, argument)
-        if not step or argument + step > end:
-            return 0
-        argument += step
-    return nbytes
+    end = min(offset + nbytes, len(head))
+    record, _ = wire.LogRecord.unpack(head, offset, end, wire.STATE)
+    types = [argument.type for argument in record.args]
+    if end < offset + nbytes:  # the last argument may go on behind these bytes
+        types = types[:-1]
+    is_sound = set(types).issubset(wire.ARG_NAMES.values())
+    return nbytes if is_sound and 1 <= record.severity <= MOST_SEVERE else 0
 
 
 def sniff_ring(probe: Probe) -> Confidence:

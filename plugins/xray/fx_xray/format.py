@@ -143,7 +143,6 @@ class MetadataKind(IntEnum):
 
 
 FUNCTION_NAMES: Final[Mapping[int, str]] = {int(kind): kind.name.lower() for kind in FunctionKind}
-NS_PER_SECOND: Final = 1_000_000_000
 
 # --- What records say of those behind them --------------------------------------------------------
 
@@ -617,7 +616,6 @@ SIGN = -0x8000000000000000
 """The sign bit of an int64. A time is `biased` by it where it is compared: that makes the order of
 int64 the order of uint64."""
 LOW32 = 0xFFFFFFFF
-LOW64 = 0xFFFFFFFFFFFFFFFF
 OF_LAST, OF_THIS = Bits("last kind", 8, 15), Bits("kind", 0, 7)
 """In the value of a finding: the kind of the record before, and of this one."""
 

@@ -9,6 +9,7 @@ from functools import partial
 
 from fx_xray.format import KIND_NAMES, OF_LAST, OF_THIS
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
+from fxframework.wire.rules import writing
 
 INFO = Severity.INFO
 WARNING = Severity.WARNING
@@ -532,51 +533,9 @@ PAYLOADS_CUT_SHORT = library_rule(
 
 # --- refusals of the writers ---
 
-NO_SUCH_NAME = Rule(
-    "FXX0501",
-    ERROR,
-    "no record of this format",
-    "docs, Records",
-    "A record is a JSON object whose `record` this format has.",
-    ours="Nothing of it is written.",
-    remedy="See the page of the format for the kinds of records; a header comes first.",
-)
-INVALID_FIELDS = Rule(
-    "FXX0502",
-    ERROR,
-    "a field is missing or unknown",
-    "docs, Records",
-    "A record has the fields of its kind, and no others.",
-    ours="Nothing of it is written.",
-    remedy="See the page of the format for the fields of each kind.",
-)
-WRONG_TYPE = Rule(
-    "FXX0503",
-    ERROR,
-    "a value of the wrong type",
-    "docs, Records",
-    "Fields have the types of their kind.",
-    ours="Nothing of it is written.",
-    remedy="Give a value of the kind that the message names.",
-)
-OUT_OF_RANGE = library_rule(
-    "FXX0504",
-    ERROR,
-    "a number that its field does not hold",
-    rule="Fields have the ranges that their bytes hold; function ids have 28 bits.",
-    readers="compiler-rt cuts them off in silence.",
-    ours="Nothing of it is written.",
-    remedy="Give a number of the range that the message names.",
-)
-WRONG_SIZE = Rule(
-    "FXX0505",
-    ERROR,
-    "bytes of another size than the record says",
-    "docs, Records",
-    "Padding has as many bytes as the record leaves, a header 32 bytes.",
-    ours="Nothing of it is written.",
-    remedy="Give as many bytes as the message names, or leave them out.",
-)
+NO_SUCH_NAME, INVALID_FIELDS, WRONG_TYPE, OUT_OF_RANGE, WRONG_SIZE = writing(
+    "FXX", "docs, Records", first=501
+)[:5]
 UNSUPPORTED_VERSION = library_rule(
     "FXX0506",
     ERROR,

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from fx_inspect.export.base import LINKS
 from fx_inspect.export.json import SAME_NAME, SPECIAL
-from fx_inspect.export.presentation import rust_double
 from fx_inspect.export.series import UNORDERED, split_property
 from fx_inspect.export.tree import ROUNDED
 from fx_inspect.read.entries import entries, escaped
 from fxframework.errors import WriteRefusedError
 from fxframework.kit.export import NOT_UTF8
+from fxframework.kit.shown import rust_double
 
 from ...cases import cases
 from .handmade import export, hand_made

@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from fx_inspect.export.presentation import LongTexts
 from fx_inspect.read.walk import EXPANDED, Link
-from fxframework.errors import WriteRefusedError
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
-__all__ = ["LINKS", "TreeExport", "names_of", "nothing_to_write"]
+__all__ = ["LINKS", "TreeExport", "names_of"]
 
 PIECES: Final = 1 << 12
 CHARACTERS: Final = 1 << 20
@@ -57,12 +56,3 @@ def names_of(capture: Capture, options: Mapping[str, Any]) -> tuple[str, str]:
     """Return the moniker of a capture and the name of its tree, by default from the file's name."""
     name = PurePath(capture.source.suffix_name).name
     return options["moniker"] or name.partition(".")[0] or name, options["name"] or name
-
-
-def nothing_to_write(capture: Capture) -> WriteRefusedError:
-    """Return the error for a capture without nodes."""
-    return WriteRefusedError(
-        "the capture has no nodes",
-        path=capture.name,
-        remedy="run `fxf verify` to see what is wrong with it",
-    )

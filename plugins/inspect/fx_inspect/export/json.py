@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import orjson
@@ -110,7 +110,7 @@ class JsonExport(TreeExport):
             truth=json_truth,
             string=lambda data: quoted(long.of(data)),
             data=lambda data: f'"b64:{base64.b64encode(data).decode()}"',
-            array=lambda _type, slots, _format: self._numbers(slots),
+            array=lambda _type, slots, _format: numbers(slots, self._number),
             histogram=self._histogram,
             strings=lambda codes: codes,
         )
@@ -130,17 +130,11 @@ class JsonExport(TreeExport):
             return self._double(value)
         return str(value)
 
-    def _numbers(self, values: Sequence[Bound]) -> str:
-        array_json = numbers(values)
-        if array_json:
-            return array_json
-        return f"[{','.join(map(self._number, values))}]"
-
     def _histogram(self, histogram: Histogram) -> str:
         members = []
         for name, value in histogram.condensed().items():
             if isinstance(value, list):
-                members.append(f'"{name}":{self._numbers(value)}')
+                members.append(f'"{name}":{numbers(value, self._number)}')
             else:
                 members.append(f'"{name}":{self._number(value)}')
         return f"{{{','.join(members)}}}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Final
 
 import orjson
@@ -22,7 +21,6 @@ __all__ = [
     "escape",
     "numbers",
     "plain",
-    "rust_double",
     "string_list",
 ]
 
@@ -57,26 +55,16 @@ def debugged(text: str) -> str:
     return f'"{plain(inner)}"'
 
 
-def rust_double(value: float) -> str:
-    """Return the double as Rust prints it: no exponent, and no fraction if it is whole."""
-    digits = repr(value)
-    if digits == "nan":
-        return "NaN"
-    if "e" in digits:
-        return f"{Decimal(digits):f}"
-    return digits.removesuffix(".0")
-
-
 def json_truth(value: int) -> str:
     """Return a Boolean value as JSON."""
     return "true" if value else "false"
 
 
-def numbers(values: Sequence[Bound]) -> str:
-    """Return an array of numbers as JSON; the empty string if one of them is NaN or infinite."""
+def numbers(values: Sequence[Bound], show: Callable[[Bound], str]) -> str:
+    """Return an array of numbers as JSON; ``show`` shows each if one of them is NaN or infinite."""
     array_json = orjson.dumps(values).decode()
     if "null" in array_json:
-        return ""
+        return f"[{','.join(map(show, values))}]"
     return array_json
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from fx_inspect.export.base import TreeExport, nothing_to_write
+from fx_inspect.export.base import TreeExport
 from fx_inspect.export.presentation import (
     LongTexts,
     Shown,
@@ -20,7 +20,7 @@ from fx_inspect.read.histograms import Bound, Histogram
 from fx_inspect.read.tables import BYTES, DOUBLE, STRING, STRING_ARRAY, TYPES
 from fx_inspect.read.walk import ARRAYS, EXPANDED, Slots, Values, strings_of, walk
 from fxframework.io.sink import Sink
-from fxframework.kit.export import NOT_UTF8, quoted
+from fxframework.kit.export import NOT_UTF8, empty_refusal, quoted
 from fxframework.kit.json_fields import CANONICAL_NAN, bits_of, special_double
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -80,7 +80,7 @@ class TreeJsonExport(TreeExport):
                 ]  # fmt: skip
             closing.append([*ending, "]}"])
         if not closing:
-            raise nothing_to_write(capture)
+            raise empty_refusal(capture, "the capture has no nodes")
         while closing:
             yield from closing.pop()
         yield "\n"
@@ -150,18 +150,18 @@ class TreeJsonExport(TreeExport):
             self._dropped[PAYLOADS] += 1
         return f'"{special}"' if special else repr(value)
 
-    def _numbers(self, values: Sequence[Bound]) -> str:
-        return numbers(values) or f"[{','.join(map(self._number, values))}]"
-
     def _array(self, type: str, slots: Sequence[Bound], format: int) -> str:
         display = ""
         if format and format in ARRAY_FORMATS:
             display = f',"display":"{ARRAY_FORMATS[format]}"'
-        return f'"{type}_array":{self._numbers(slots)}{display}'
+        return f'"{type}_array":{numbers(slots, self._number)}{display}'
 
     def _histogram(self, histogram: Histogram) -> str:
         members = [
             f'"{name}":{self._number(value)}' for name, value in histogram.parameters().items()
         ]
-        members += [f'"size":{histogram.size}', f'"counts":{self._numbers(histogram.counts)}']
+        members += [
+            f'"size":{histogram.size}',
+            f'"counts":{numbers(histogram.counts, self._number)}',
+        ]
         return f'"{histogram.type}_{histogram.kind}_histogram":{{{",".join(members)}}}'

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_inspect import format as wire
 from fx_inspect import rules
@@ -15,24 +14,25 @@ from fx_inspect.read.records import Damaged, InspectRecord, Padding, block_of
 from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import view_of
-from fxframework.model.diagnostics import Diagnostics, Found
+from fxframework.model.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
     from fx_inspect.read.records import Data
 
-__all__ = ["Objects", "RecordDecoder", "blocks_of", "objects_at"]
+__all__ = ["Objects", "RecordDecoder", "blocks_of", "objects_at", "report"]
 
-DAMAGE = frozenset(
-    {rules.TRAILING_BYTES, rules.BLOCK_PAST_THE_END, rules.NO_BLOCK, rules.BLOCK_OVER_LIMIT}
-)
+DAMAGE = (
+    rules.TRAILING_BYTES, rules.BLOCK_PAST_THE_END, rules.NO_BLOCK, rules.BLOCK_OVER_LIMIT,
+)  # fmt: skip
 """Findings about bytes in which no block begins."""
 
 
 class RecordDecoder:
     """Reads a VMO block by block, in the layout of its first bytes.
 
-    Findings go to ``diagnostics``; of ``limits`` only ``max_record`` applies. No bytes raise an
-    exception, except StrictError with strict diagnostics.
+    Findings go to ``diagnostics``, those of some thousands of records before the first of them; of
+    ``limits`` only ``max_record`` applies. No bytes raise an exception, except StrictError with
+    strict diagnostics.
     """
 
     def __init__(
@@ -44,12 +44,10 @@ class RecordDecoder:
     def records(self, data: Data) -> Iterator[InspectRecord]:
         """Yield every block, padding and damage too; their ``nbytes`` add up to ``len(data)``."""
         for run in blocks_of(data, self.limits).runs():
+            if self.diagnostics is not None:
+                report(run, self.diagnostics)
             objects = Objects(run)
-            for row in range(run.types.size):
-                record = objects.record(row)
-                if self.diagnostics is not None:
-                    objects.report(row, self.diagnostics)
-                yield record
+            yield from map(objects.record, range(run.types.size))
 
 
 def blocks_of(data: Data, limits: Limits) -> Blocks:
@@ -64,36 +62,25 @@ def objects_at(blocks: Blocks, offset: int) -> tuple[Objects, int]:
     return Objects(run), row
 
 
+def report(run: Run, diagnostics: Diagnostics) -> None:
+    """Report what is wrong with the records of a run."""
+    for number, offset, record, value in run.findings.tolist():
+        diagnostics.add(RULES.numbered(number), offset, record, value)
+
+
 class Objects:
-    """The records of a run as objects, and the findings about each."""
+    """The records of a run as objects."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self._data = view_of(run.blocks.data)
         self._bounds: list[int] = run.bounds().tolist()
-        self._found: NDArray[np.int64] = run.findings
-        self._rows = self._found[:, 2] - run.first
-        """The row of each finding."""
-        self.with_findings: list[int] = np.unique(self._rows).tolist()
-        """The rows that have findings."""
-        self._noted = set(self.with_findings)
-
-    def found(self, row: int) -> list[Found]:
-        """Return the findings about a record."""
-        if row not in self._noted:
-            return []
-        bounds = np.searchsorted(self._rows, (row, row + 1))
-        first, last = bounds.tolist()
-        found = [
-            Found(RULES.numbered(rule), offset, value)
-            for rule, offset, _, value in self._found[first:last].tolist()
-        ]
-        return sorted(found, key=lambda note: note.rule is not rules.NO_HEADER)
-
-    def report(self, row: int, diagnostics: Diagnostics) -> None:
-        """Report the findings about a record."""
-        if row in self._noted:
-            diagnostics.report(self.found(row), self.run.first + row)
+        is_damage = np.isin(run.findings[:, 0], [int(rule) for rule in DAMAGE])
+        self._damage = {
+            record - run.first: RULES.numbered(number).code
+            for number, _, record, _ in run.findings[is_damage].tolist()
+        }
+        """The code of the finding about each damaged stretch, by row."""
 
     def record(self, row: int) -> InspectRecord:
         """Return a record."""
@@ -104,6 +91,5 @@ class Objects:
             return Padding(offset=start, nbytes=end - start)
         data = self._data[start:end]
         if type == wire.DAMAGED:
-            (code,) = (note.rule.code for note in self.found(row) if note.rule in DAMAGE)
-            return Damaged(offset=start, nbytes=len(data), code=code, raw=data)
+            return Damaged(offset=start, nbytes=len(data), code=self._damage[row], raw=data)
         return block_of(data, self.run.blocks.layout, index=start // wire.UNIT)

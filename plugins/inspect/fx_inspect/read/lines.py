@@ -6,7 +6,6 @@ shown by objects (``decoder``): a header, and what is not a block.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from fx_inspect import format as wire
 from fx_inspect.read.blocks import Blocks
-from fx_inspect.read.decoder import Objects
+from fx_inspect.read.decoder import Objects, report
 from fxframework.kernels import stretches
 from fxframework.kernels.parts import COPIED, NATURAL
 from fxframework.kit.row_texts import column_of
@@ -47,6 +46,8 @@ class LineWriter:
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield lines, and the byte of the file up to which their records are."""
         for run in self.blocks.runs():
+            if self.diagnostics is not None:
+                report(run, self.diagnostics)
             objects = Objects(run)
             bounds = run.bounds()
             first = 0
@@ -58,10 +59,6 @@ class LineWriter:
 
     def block(self, objects: Objects, bounds: I64, part: range) -> bytes:
         """Return the lines of some records of a run."""
-        if self.diagnostics is not None:
-            noted = objects.with_findings
-            for row in noted[bisect_left(noted, part.start) : bisect_left(noted, part.stop)]:
-                objects.report(row, self.diagnostics)
         starts = bounds[part.start : part.stop]
         sizes = np.diff(bounds[part.start : part.stop + 1])
         types = objects.run.types[part.start : part.stop]

@@ -176,11 +176,7 @@ class State:
     def __enter__(self) -> None:
         self.lock.acquire()
         try:
-            # ``begin``, inlined for speed.
-            if not self.depth:
-                self.store(8, self.generation + 1)
-                self.generation += 1
-            self.depth += 1
+            self.begin()
         except BaseException:
             self.lock.release()
             raise

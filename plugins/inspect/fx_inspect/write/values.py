@@ -285,16 +285,6 @@ class IntProperty(_NumberProperty[int]):
         """Set the value."""
         if type(value) is not int or not LEAST <= value <= MOST:
             value = int64(value)
-        state = self._state
-        # ``_set``, inlined for the most frequent operation of programs.
-        with state.lock:
-            words = state.words
-            if words is not None and not state.depth and self._text is not None:
-                generation = state.generation
-                words[1] = generation + 1
-                words[self._at // WORD + 1] = value & U64_MAX
-                words[1] = state.generation = (generation + 2) & U64_MAX
-                return
         self._set(value & U64_MAX)
 
 

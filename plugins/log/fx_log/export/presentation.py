@@ -10,7 +10,6 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import attrs
@@ -40,7 +39,6 @@ __all__ = [
     "left_out",
     "nothing_to_write",
     "process_names",
-    "rust_double",
     "shown_values",
     "utc_offset",
     "walk",
@@ -403,16 +401,6 @@ def shown_values(args: Table, forms: Forms[V]) -> list[V]:
             value = forms.data(octets[code])
         rendered.append(value)
     return rendered
-
-
-def rust_double(value: float) -> str:
-    """Return a double as ffx prints it: the shortest exact digits, without an exponent."""
-    text = repr(value)
-    if "e" in text:
-        text = format(Decimal(text), "f")
-    if text == "nan":
-        return "NaN"
-    return text.removesuffix(".0")
 
 
 # --- Names and times -----------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from fx_log.export.presentation import (
     Head,
     Texts,
     leaf,
-    rust_double,
     shown_values,
     utc_offset,
     walk,
@@ -27,6 +26,7 @@ from fx_log.severity import LEVELS, Level
 from fxframework.io.sink import Sink
 from fxframework.kit.memo import Memo
 from fxframework.kit.row_texts import in_pieces, printable_json
+from fxframework.kit.shown import rust_double
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 

@@ -7,7 +7,6 @@ They are columns, for whatever reads thousands of them (``FramedFile``, ``Frames
 from __future__ import annotations
 
 import abc
-import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
@@ -220,6 +219,8 @@ class FramedFile(abc.ABC):
     """Whether they are structured records."""
     suffixed = False
     """Whether records have suffixes."""
+    before = 0
+    """Bytes before each packet."""
     ring: Ring | None = None
 
     def __init__(self, data: U8, *, splits: bool, behind: Items | None = None) -> None:
@@ -468,8 +469,6 @@ class PacketFile(FramedFile):
     form = "log-legacy"
     family = StreamPacket
     record = "legacy_packet"
-    before = 0
-    """Bytes before each packet."""
 
     def stretches(self, until: int) -> tuple[I64, I64, I64]:
         """Return the file as one stretch, if it has any bytes."""
@@ -647,26 +646,20 @@ class Records:
 
     def containing(self, offset: int) -> RecordAt:
         """Return the record that contains a byte of the file."""
-        ring = self.file.ring
+        file = self.file
         for record in self.opening():
             end = record.offset + record.nbytes
             if offset < end:
-                data = view_of(self.file.whole)[record.offset : end]
-                place = partial(operator.add, record.offset)
-                return RecordAt(record, data, offset - record.offset, place)
+                data = view_of(file.whole)[record.offset : end]
+                return RecordAt(record, data, record.offset, offset, np.asarray)
         byte = offset
-        if ring is not None:
-            byte = ring.distance(offset)
-            used = ring.used
+        if file.ring is not None:
+            byte = file.ring.distance(offset)
+            used = file.ring.used
             if byte >= used:
-                record = next(self.unused_space())
-                data = view_of(ring.line(used, ring.capacity))
-                return RecordAt(record, data, byte - used, lambda at: ring.place(used + at))
-        return self.in_frame(byte)
-
-    def in_frame(self, byte: int) -> RecordAt:
-        """Return the record that contains a byte of those that frames are in."""
-        blocks = self.file.blocks()
+                data = view_of(file.ring.line(used, file.ring.capacity))
+                return RecordAt(next(self.unused_space()), data, used, byte, file.place)
+        blocks = file.blocks()
         frames = next(block for block in blocks if block.end.size and block.end[-1] > byte)
         row = next(frames.take(frames.end > byte).rows())
         begin = row.begin
@@ -675,12 +668,7 @@ class Records:
             record = suffix[0]
             begin = row.suffix
         data = self.data[begin : begin + record.nbytes]
-
-        def place_in_file(byte_of_record: int) -> int:
-            place: int = self.file.place(np.array([begin + byte_of_record])).item()
-            return place
-
-        return RecordAt(record, data, byte - begin, place_in_file)
+        return RecordAt(record, data, begin, byte, file.place)
 
 
 class RecordAt(NamedTuple):
@@ -688,10 +676,12 @@ class RecordAt(NamedTuple):
 
     record: LogFileRecord
     data: memoryview
-    wanted: int
-    """The byte of it that was asked for."""
-    place: Callable[[int], int]
-    """Returns the offset in the file of a byte of it."""
+    begin: int
+    """Where it begins, in the order of reading."""
+    byte: int
+    """The byte that was asked for, likewise."""
+    place: Callable[[I64], I64]
+    """Returns the offsets in the file of bytes in the order of reading."""
 
 
 def explain(form: str, source: Source, offset: int) -> list[FieldView]:
@@ -702,11 +692,13 @@ def explain(form: str, source: Source, offset: int) -> list[FieldView]:
     """
     check_offset(source, offset)
     file = framed_file(form, source.data, Limits(), {})
-    explained = Records(file).containing(offset)
-    explainer = RecordExplainer(explained.data, explained.wanted, form)
+    found = Records(file).containing(offset)
+    explainer = RecordExplainer(found.data, found.byte - found.begin)
+    views = list(explainer.views(found.record, file.before))
+    offsets = found.place(found.begin + np.array([view.offset for view in views]))
     return [
-        attrs.evolve(view, offset=explained.place(view.offset))
-        for view in explainer.views(explained.record)
+        attrs.evolve(view, offset=place)
+        for view, place in zip(views, offsets.tolist(), strict=True)
     ]
 
 
@@ -718,12 +710,8 @@ explain_log, explain_legacy, explain_stream, explain_ring = (
 class RecordExplainer(Explainer):
     """Explains the bytes of one record, with offsets from its start."""
 
-    def __init__(self, data: memoryview, wanted: int, form: str) -> None:
-        super().__init__(data, wanted)
-        self.form = form
-
-    def views(self, record: LogFileRecord) -> Iterator[FieldView]:
-        """Yield all fields of a record."""
+    def views(self, record: LogFileRecord, before: int) -> Iterator[FieldView]:
+        """Yield all fields of a record; a packet may have bytes ``before`` it."""
         end = len(self.data)
         if isinstance(record, RingEntry):
             yield from self.entry(record)
@@ -731,9 +719,9 @@ class RecordExplainer(Explainer):
             yield from self.stretch(0, end, "padding", wire.RECORDS, "zero bytes")
         elif isinstance(record, Damaged):
             yield from self.damaged(0, end, RULES[record.code])
-        elif self.form == "log-legacy-stream" and isinstance(record, LegacyPacket):
-            yield from self.fields(wire.PacketLength, 0, wire.STREAM_LENGTH)
-            yield from self.fields(LegacyPacket, wire.STREAM_LENGTH, end)
+        elif before and isinstance(record, LegacyPacket):
+            yield from self.fields(wire.PacketLength, 0, before)
+            yield from self.fields(LegacyPacket, before, end)
         else:
             yield from self.fields(type(record), 0, end)
 

@@ -29,6 +29,7 @@ from fxframework.kit.arguments import (
     kind_of,
     text_bytes,
 )
+from fxframework.kit.shown import rust_double
 
 __all__ = [
     "Arguments",
@@ -187,10 +188,6 @@ def shown_value(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, float):
-        from fx_log.export.presentation import (
-            rust_double,  # here, because it loads numpy, which a logging program does not need
-        )
-
         return rust_double(value)
     if isinstance(value, bytes | memoryview):
         return value.hex()

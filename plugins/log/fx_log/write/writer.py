@@ -31,7 +31,6 @@ from fx_log.write.arguments import (
     name_head,
     octets,
     pairs,
-    record_bytes,
     shortened,
     typed,
     whole_number,
@@ -177,12 +176,12 @@ class LogWriter(Levels, Closing):
         arguments = self._arguments(message, keys, file, line, target, tags)
         try:
             body = b"".join(argument_bytes(*arg) for arg in chain.from_iterable(arguments))
-            return self._put(severity, time, tag_bits, start, body, dropped)
+            return self._send(severity, time, tag_bits, body, start, dropped)
         except WriteRefusedError as error:
             if not self._cut or error.code not in _TOO_LARGE:
                 raise
         body, left_out = _fitted(*arguments, MAX_VALUE_WORDS - len(start) // 8)
-        is_sent = self._put(severity, time, tag_bits, start, body, dropped)
+        is_sent = self._send(severity, time, tag_bits, body, start, dropped)
         self.cut += 1
         self.left_out += left_out
         return is_sent
@@ -204,7 +203,10 @@ class LogWriter(Levels, Closing):
         body = b"".join(
             argument_bytes(name, _type(kind), value) for name, kind, value in _listed(args)
         )
-        return self._emit(severity, time, tag_bits, body)
+        if time is None:
+            time = self._now()
+        bits = whole_number("tag_bits", tag_bits, 0, _TAG_BITS)
+        return self._send(severity, time, bits, body)
 
     # --- Control records --------------------------------------------------------------------------
 
@@ -220,18 +222,26 @@ class LogWriter(Levels, Closing):
 
     # --- Bytes ----------------------------------------------------------------------------------
 
-    def _put(
-        self, severity: int, time: int, tag_bits: int, start: bytes, end: bytes, dropped: int
+    def _send(
+        self,
+        severity: int,
+        time: int,
+        tag_bits: int,
+        body: bytes,
+        start: bytes | None = None,
+        dropped: int = 0,
     ) -> bool:
-        """Send a record; the count of dropped ones is inserted after ``start``."""
-        size = wire.MIN_RECORD_WORDS + (len(start) + len(end)) // 8
+        """Send a record; the count of dropped ones is inserted after ``start``, if it has one."""
+        before = start or b""
+        size = wire.MIN_RECORD_WORDS + (len(before) + len(body)) // 8
         head = wire.RECORD_TYPE | tag_bits << TAG_AT | severity << SEVERITY_AT
         counted = 0
         with self._lock:
             count = self.dropped + dropped
-            if count and size + DROPPED_WORDS <= wire.MAX_RECORD_WORDS:  # otherwise the next one
+            has_room = start is not None and size + DROPPED_WORDS <= wire.MAX_RECORD_WORDS
+            if count and has_room:  # otherwise the next one
                 counted = count
-                start += _DROPPED_HEAD + _WORD(min(count, U64_MAX))
+                before += _DROPPED_HEAD + _WORD(min(count, U64_MAX))
                 size += DROPPED_WORDS
             if size > wire.MAX_RECORD_WORDS:
                 raise refusal(
@@ -242,24 +252,10 @@ class LogWriter(Levels, Closing):
                 header = _HEADER(head | size << SIZE_AT, time)
             except struct.error:
                 raise _wrong_time(time) from None
-            if self._output.send(header + start + end):
+            if self._output.send(header + before + body):
                 self.dropped = count - counted
                 return True
             self.dropped = count + 1
-            return False
-
-    def _emit(self, severity: int, time: int | None, tag_bits: int, body: bytes) -> bool:
-        if time is None:
-            time = self._now()
-        bits = whole_number("tag_bits", tag_bits, 0, _TAG_BITS)
-        try:
-            record = record_bytes(severity, time, body, tag_bits=bits)
-        except struct.error:
-            raise _wrong_time(time) from None
-        with self._lock:
-            if self._output.send(record):
-                return True
-            self.dropped += 1
             return False
 
     def _start(self, pid: int | None, tid: int | None) -> bytes:

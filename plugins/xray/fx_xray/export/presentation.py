@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT, TYPED
-from fx_xray.read.events import Events, picked
+from fx_xray.read.events import Events, parts_of, picked
 from fx_xray.read.views import Calls, Matched, chosen_events, whole_of
-from fxframework.errors import WriteRefusedError
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.export import Export, decoded
+from fxframework.kit.export import Export, decoded, empty_refusal
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND, Clock
@@ -33,6 +32,7 @@ __all__ = [
     "ENTRIES",
     "EXIT",
     "HELD",
+    "NOTHING",
     "NOT_UTF8",
     "TYPED",
     "Batch",
@@ -45,7 +45,6 @@ __all__ = [
     "clock_of",
     "left_out",
     "names_of",
-    "nothing_to_write",
     "process_and_thread_ids",
     "walk",
     "walk_chosen",
@@ -63,6 +62,8 @@ HELD: Final = 1 << 20
 """Bytes of texts that are kept from batch to batch."""
 PARENTLESS: Final = "arguments of no call"
 NOT_UTF8: Final = "payloads that are not UTF-8, in part"
+NOTHING: Final = "there is nothing to write: no event"
+"""Why a capture without a header, or without an event, is refused."""
 NAMES_NOT_UTF8: Final = "names of functions that are not UTF-8, in part"
 
 
@@ -114,8 +115,7 @@ def _batches(
     batch_before: Batch | None = None
     further_values: list[U64] = []
     for events in parts:
-        for start in range(0, events.kind.size, ROWS):
-            rows = picked(events, slice(start, start + ROWS))
+        for rows in parts_of(events, ROWS):
             is_argument = rows.kind == ARGUMENT
             is_parentless = is_argument & (rows.size < 0)
             dropped[PARENTLESS] += int(np.count_nonzero(is_parentless))
@@ -250,16 +250,7 @@ def clock_of(capture: Capture) -> Clock:
     return Clock(ticks_per_second=whole_of(capture).ticks_per_second or NS_PER_SECOND)
 
 
-# --- Refusals and losses -------------------------------------------------------------------------
-
-
-def nothing_to_write(capture: Capture) -> WriteRefusedError:
-    """Return the error for a capture without a header, or without an event."""
-    return WriteRefusedError(
-        "there is nothing to write: no event",
-        path=capture.name,
-        remedy="`fxf info` shows what the capture holds",
-    )
+# --- Losses --------------------------------------------------------------------------------------
 
 
 def left_out(capture: Capture) -> Counter[str]:
@@ -297,7 +288,7 @@ class SingleExport(EventExport):
         """
         self._only_one_capture(f"{self.what} holds one capture")
         if whole_of(capture).version is None:
-            raise nothing_to_write(capture)
+            raise empty_refusal(capture, NOTHING)
         self._write(capture)
         self._dropped += left_out(capture)
 

@@ -14,6 +14,7 @@ from fx_xray.export.presentation import (
     CUSTOM,
     ENTRIES,
     HELD,
+    NOTHING,
     TYPED,
     U64,
     Batch,
@@ -25,7 +26,6 @@ from fx_xray.export.presentation import (
     clock_of,
     left_out,
     names_of,
-    nothing_to_write,
     process_and_thread_ids,
     walk,
     whole_of,
@@ -36,6 +36,7 @@ from fxframework.io.sink import Sink
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, TEXT
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.kernels.templates import Cell, Templates
+from fxframework.kit.export import empty_refusal
 from fxframework.kit.row_texts import Lines, Numbered, groups, printable_json, where
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
@@ -100,7 +101,7 @@ class TextExport(EventExport):
         Raises WriteRefusedError for a capture without a header, and for one without an event.
         """
         if whole_of(capture).version is None:
-            raise nothing_to_write(capture)
+            raise empty_refusal(capture, NOTHING)
         bytes_before = self._sink.written
         calls = Calls(capture)
         lines = _TextLines(capture, self._time, self._dropped)
@@ -112,7 +113,7 @@ class TextExport(EventExport):
                 self._sink.write(text.data.data)
             self._dropped += left_out(capture)
         if self._sink.written == bytes_before:
-            raise nothing_to_write(capture)
+            raise empty_refusal(capture, NOTHING)
 
     def _write_with_metadata(self, capture: Capture, calls: Calls, lines: _TextLines) -> None:
         metadata = _Metadata(capture)

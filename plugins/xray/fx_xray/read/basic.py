@@ -27,7 +27,6 @@ from fx_xray.format import (
 from fx_xray.read.buffers import Frames, Notes, SoundRows
 from fx_xray.read.columns import latest, shifted
 from fx_xray.read.frames import ROOM, Records
-from fxframework.errors import Rule
 
 __all__ = ["BasicFrames"]
 
@@ -75,12 +74,8 @@ class BasicFrames:
             yield self._read(begin, end)
 
     def _read(self, begin: I64, end: I64) -> Frames:
-        notes = Notes()
-        ordinals = self.ordinal + np.arange(begin.size)
-
-        def report(rule: Rule, row: I64, value: Any = 0) -> None:
-            notes.add(rule, row, begin[row], ordinals[row], value)
-
+        notes = Notes(begin, self.ordinal + np.arange(begin.size))
+        report = notes.report
         nbytes = end - begin
         fault = np.zeros(begin.size, np.int64)
         cut_rows = np.flatnonzero(nbytes < BASIC_BYTES)

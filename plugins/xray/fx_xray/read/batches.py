@@ -17,7 +17,7 @@ from fx_xray.read.match import Rows
 from fx_xray.read.symbols import FunctionNames, code_of
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
 from fxframework.kit.scanned import Batch, Columns
-from fxframework.model.schema import TABLE_CODES
+from fxframework.model.schema import CALL, TABLE_CODES
 
 __all__ = ["batch_of", "small_columns"]
 
@@ -25,8 +25,6 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 _ARGUMENT_TYPE, _EVENT_TYPE, _DATA_TYPE = 4, 2, 10
 """Of `args`: uint64, uint32, blob."""
-_CALL_KIND = 3
-"""Of `slices`."""
 _BUFFER_COLUMNS = tuple(
     column for column in SCHEMAS["xray_buffers"].all_columns if column.name != "row"
 )
@@ -56,7 +54,7 @@ def _slices(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
         "name": lambda: names.of(slices["function"]),
         "depth": slices["depth"],
         "parent": slices["parent"],
-        "kind": np.broadcast_to(np.uint8(_CALL_KIND), row_count),
+        "kind": np.broadcast_to(np.uint8(CALL), row_count),
         "id": np.broadcast_to(np.uint64(0), row_count),
         "xray_function": slices["function"],
         "xray_ticks": spans.ticks[own_rows],

@@ -59,10 +59,11 @@ from fx_xray.format import (
     TypedEvent,
 )
 from fx_xray.read.columns import expanded, latest, shifted
-from fx_xray.read.frames import IS_EVENT, ROOM, FdrPolicy, Found, GatheredParts, Records, Rows
+from fx_xray.read.frames import IS_EVENT, ROOM, FdrPolicy, GatheredParts, Records, Rows
 from fxframework.errors import Rule
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.kit.scanned import FINDING_FIELDS
+from fxframework.model.diagnostics import Found
 
 __all__ = ["MOST_CUTS", "FdrFrames", "Frames", "Notes", "SoundRows", "are_far", "mended_times"]
 
@@ -134,17 +135,24 @@ class SoundRows:
 
 
 class Notes:
-    """Findings of one block, which are put in order by the row that they are found at."""
+    """Findings of one block, which are put in order by the row that they are found at.
 
-    def __init__(self) -> None:
+    ``begin`` and ``ordinals`` have the place and the number of the record of each row. Findings at
+    one row are in the order in which they are added.
+    """
+
+    def __init__(self, begin: I64, ordinals: I64) -> None:
+        self.begin = begin
+        self.ordinals = ordinals
         self.rows: list[I64] = []
         self.found: list[I64] = []
 
-    def add(self, rule: Rule, row: I64, offset: Any, record: Any, value: Any = 0) -> None:
-        """Add findings by one rule; all but the rule are columns, or the same of all of them.
+    def report(self, rule: Rule, row: I64, value: Any = 0) -> None:
+        """Add findings by one rule about the records of rows."""
+        self.add(rule, row, self.begin[row], self.ordinals[row], value)
 
-        Those of one row are in the order in which they are added.
-        """
+    def add(self, rule: Rule, row: I64, offset: Any, record: Any, value: Any) -> None:
+        """Add findings by one rule; all but the rule are columns, or the same of all of them."""
         if row.size:
             new_findings = np.empty((row.size, FINDING_FIELDS), np.int64)
             for column, values in enumerate((int(rule), offset, record, value)):
@@ -380,10 +388,10 @@ class Block:
         self.version = frames.version
         self.rows = rows
         self.carry = frames.open
-        self.notes = Notes()
         self.mended = 0
         self.cut_row = -1
         self.ordinals = frames.ordinal + np.cumsum(rows.counts) - rows.counts
+        self.notes = Notes(rows.begin, self.ordinals)
         self.kinds = RowKinds(rows, self.version)
         self.buffers = BufferNumbers(rows, self.kinds, self.carry)
 
@@ -516,8 +524,8 @@ class Block:
     def _add_found(self, finding: Found) -> None:
         """Enter a finding of the policy, unless it is behind a record that was cut."""
         rows = self.rows
-        if rows.end.size and finding.at < rows.end[-1]:
-            row = np.searchsorted(rows.begin, [finding.at], side="right") - 1
+        if rows.end.size and finding.offset < rows.end[-1]:
+            row = np.searchsorted(rows.begin, [finding.offset], side="right") - 1
             self.notes.add(finding.rule, row, finding.offset, self.ordinals[row], finding.value)
 
     def _columns(self) -> dict[str, I64]:
@@ -722,9 +730,7 @@ class Block:
             newer += [PID, TYPED_EVENT]
         if newer:
             row = np.flatnonzero(np.isin(kind, newer) & self.kinds.is_member)
-            begin = self.rows.begin[row]
-            ordinal = self.ordinals[row]
-            self.notes.add(rules.NEWER_RECORD, row, begin, ordinal, kind[row])
+            self.notes.report(rules.NEWER_RECORD, row, kind[row])
 
     def _check_records(self, columns: dict[str, I64], is_called: Bools) -> None:
         """Report what is wrong with records."""
@@ -732,10 +738,7 @@ class Block:
         begin = rows.begin
         kind = rows.kind
         is_member = self.kinds.is_member
-
-        def report(rule: Rule, row: I64, value: Any = 0) -> None:
-            self.notes.add(rule, row, begin[row], self.ordinals[row], value)
-
+        report = self.notes.report
         row = np.flatnonzero(rows.fault == int(rules.BAD_FUNCTION))
         (bad_kind,) = self.records.fields(Function, begin[row], "kind")
         report(rules.BAD_FUNCTION, row, bad_kind)
@@ -780,13 +783,7 @@ class Block:
             return rows.fault
         nbytes = rows.end - rows.begin
         large_rows = np.flatnonzero(self.kinds.is_event & (nbytes > max_bytes))
-        self.notes.add(
-            rules.RECORD_TOO_LARGE,
-            large_rows,
-            rows.begin[large_rows],
-            self.ordinals[large_rows],
-            nbytes[large_rows],
-        )
+        self.notes.report(rules.RECORD_TOO_LARGE, large_rows, nbytes[large_rows])
         fault = rows.fault.copy()
         fault[large_rows] = int(rules.RECORD_TOO_LARGE)
         return fault

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import (
     BASIC_FORM,
@@ -37,6 +36,7 @@ from fx_xray.read.header import asked_frequency, asked_order, header_findings, r
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, view_of
+from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.wire.expressions import wrapped
 
@@ -171,7 +171,7 @@ class Walk:
         self.dialect = Dialect(decoder.form, header.version, header.byte_order)
         self.state = self.dialect.state()
         self.known = self.state.registers
-        self.frequency = decoder.cycle_frequency or header.cycle_frequency or wire.NS_PER_SECOND
+        self.frequency = decoder.cycle_frequency or header.cycle_frequency or NS_PER_SECOND
         self.max_record = decoder.limits.max_record
         self.family = self.dialect.records.layout.family
         self.classes = {
@@ -233,7 +233,7 @@ class BasicWalk(Walk):
         cls = self.classes[kind]
         record: Any = cls.unpack(self.view, begin, end, self.state)[0]
         if cls is BasicFunction:
-            record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
+            record.ns = record.tsc * NS_PER_SECOND // self.frequency
             self.call = record
         else:
             self.argue(record, called)
@@ -276,7 +276,7 @@ class FdrWalk(Walk):
             record.process = self.known[Now.PROCESS]
             self.argue(record, called)
         elif getattr(record, "tsc", None) is not None:
-            record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
+            record.ns = record.tsc * NS_PER_SECOND // self.frequency
         if cls is Function:
             self.call = record
         self.known.update(cursor.sets)

@@ -15,12 +15,12 @@ from fx_xray.format import LOW32
 from fx_xray.read.instr_map import (
     ENTRIES,
     RELATIVE_VERSION,
-    REMEDY,
     SECTION,
     InstrumentationMap,
     ProgramMap,
     SymbolTable,
     targets_of,
+    unreadable,
     whole_rows,
 )
 from fx_xray.read.source_lines import SourceLines, Stream
@@ -80,11 +80,8 @@ class Elf:
             raise
         except Exception as error:
             # pyelftools raises what it likes where bytes are invalid.
-            raise UnreadableError(
-                f"its ELF structure is invalid: {type(error).__name__}: {error}",
-                path=self._path,
-                remedy=REMEDY,
-            ) from error
+            problem = f"its ELF structure is invalid: {type(error).__name__}: {error}"
+            raise unreadable(problem, self._path) from error
 
     def _read(self) -> InstrumentationMap:
         from elftools.elf.elffile import ELFFile
@@ -97,11 +94,8 @@ class Elf:
         self._sections = self._listed(elf)
         maps = [each for each in self._sections if each.name == SECTION]
         if not maps:
-            raise UnreadableError(
-                "the program has no instrumentation map: no section xray_instr_map",
-                path=self._path,
-                remedy=REMEDY,
-            )
+            problem = "the program has no instrumentation map: no section xray_instr_map"
+            raise unreadable(problem, self._path)
         found = ProgramMap(self._path)
         for section in maps:
             rows = self._rows(section, ENTRIES[self._bits])
@@ -113,9 +107,7 @@ class Elf:
         number = elf.num_sections()
         size = elf["e_shentsize"]
         if size < LEAST_SECTION[self._bits] or number * size > self._data.size:
-            raise UnreadableError(
-                f"its {number} section headers do not fit", path=self._path, remedy=REMEDY
-            )
+            raise unreadable(f"its {number} section headers do not fit", self._path)
         entries_found = []
         for index in range(number):
             try:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.format import ARGUMENT, NS_PER_SECOND
+from fx_xray.format import ARGUMENT
 from fx_xray.read.columns import let_rise
 from fxframework.kernels.sorting import begins_of_runs
-from fxframework.model.clock import Clock
+from fxframework.model.clock import NS_PER_SECOND, Clock
 
 __all__ = [
     "EVENT",
     "Events",
     "backward",
     "merged_order",
+    "parts_of",
     "picked",
     "to_ns",
     "to_spans",
@@ -65,6 +67,17 @@ EVENT = np.dtype(
 def picked(events: Events, rows: Any) -> Events:
     """Return the events of a slice, a boolean mask or an index."""
     return events._replace(**{name: column[rows] for name, column in events._asdict().items()})
+
+
+def parts_of(events: Events, most: int) -> Iterator[Events]:
+    """Yield events, ``most`` at once."""
+    count = events.kind.size
+    if count <= most:
+        if count:
+            yield events
+        return
+    for start in range(0, count, most):
+        yield picked(events, slice(start, start + most))
 
 
 def merged_order(events: Events) -> I64:

@@ -44,6 +44,7 @@ from fx_xray.format import (
 )
 from fx_xray.read.columns import latest
 from fxframework.errors import Rule
+from fxframework.model.diagnostics import Found
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.framing import frames_by_first_byte
 from fxframework.wire.many import FileNumbers
@@ -153,26 +154,12 @@ class Rows(NamedTuple):
     """Whether extents bound buffers, as of each row."""
 
 
-class RowPart(NamedTuple):
-    """Some of these rows, which were found together; only the first may close a buffer."""
-
-    begin: I64
-    end: I64
-    counts: I64
-    kind: U8
-    fault: int
-    closes: bool
-    is_cut_off: bool
-    by_extents: bool
-
-
-class Found(NamedTuple):
-    """A finding of the policy: the byte whose record is being looked at, and the finding."""
-
-    at: int
-    rule: Rule
-    offset: int
-    value: int
+def no_rows() -> Rows:
+    """Return no rows."""
+    nothing = np.zeros(0, np.int64)
+    no_bools = np.zeros(0, np.bool_)
+    no_kinds = np.zeros(0, np.uint8)
+    return Rows(nothing, nothing, nothing, no_kinds, nothing, no_bools, no_bools, no_bools)
 
 
 class Limits(NamedTuple):
@@ -255,39 +242,28 @@ class GatheredParts:
     """The rows that are gathered, part by part, with what bounded the records of each."""
 
     def __init__(self) -> None:
-        self.parts: list[RowPart] = []
+        self.parts: list[Rows] = []
         self.states: list[Limits] = []
         """The limits before each of the parts."""
         self.found: list[Found] = []
         self.closing = False
         """Whether the next part closes the buffer before it."""
 
-    def add(self, part: RowPart, state: Limits) -> None:
+    def add(self, rows: Rows, state: Limits) -> None:
         """Add a part of at least one row."""
-        self.parts.append(part._replace(closes=self.closing))
-        self.states.append(state)
+        rows.closes[0] = self.closing
         self.closing = False
+        self.parts.append(rows)
+        self.states.append(state)
 
     def joined(self) -> Rows:
         """Return the rows that were added."""
-        nothing = np.zeros(0, np.int64)
-        kinds = np.zeros(0, np.uint8)
-        parts = self.parts or [RowPart(nothing, nothing, nothing, kinds, 0, False, False, False)]
-        begin = np.concatenate([part.begin for part in parts])
-        end = np.concatenate([part.end for part in parts])
-        count = np.concatenate([part.counts for part in parts])
-        kind = np.concatenate([part.kind for part in parts])
-        sizes = [part.begin.size for part in parts]
-        faults = np.repeat([part.fault for part in parts], sizes)
-        faults[kind == UNKNOWN] = int(rules.UNKNOWN_METADATA)
-        is_unnamed = (kind == DAMAGED) & (faults == 0)
-        faults[is_unnamed] = int(rules.BAD_FUNCTION)
-        is_cut_off = np.repeat([part.is_cut_off for part in parts], sizes)
-        by_extents = np.repeat([part.by_extents for part in parts], sizes)
-        closes = np.zeros(begin.size, np.bool_)
-        part_begins = np.cumsum([0, *sizes[:-1]])
-        closes[part_begins[[part.closes for part in parts]]] = True
-        return Rows(begin, end, count, kind, faults, closes, is_cut_off, by_extents)
+        columns = zip(*(self.parts or [no_rows()]), strict=True)
+        rows = Rows(*map(np.concatenate, columns))
+        rows.fault[rows.kind == UNKNOWN] = int(rules.UNKNOWN_METADATA)
+        is_unnamed = (rows.kind == DAMAGED) & (rows.fault == 0)
+        rows.fault[is_unnamed] = int(rules.BAD_FUNCTION)
+        return rows
 
 
 class FdrPolicy:
@@ -488,8 +464,12 @@ class FdrPolicy:
         self, begin: I64, end: I64, count: I64, kind: U8, fault: int = 0, *, cut_off: bool = False
     ) -> None:
         """Add rows, at least one."""
-        part = RowPart(begin, end, count, kind, fault, False, cut_off, self.by_extents)
-        self.gathered.add(part, self.state)
+        faults = np.full(begin.size, fault)
+        closes = np.zeros(begin.size, np.bool_)
+        is_cut_off = np.full(begin.size, cut_off)
+        by_extents = np.full(begin.size, self.by_extents)
+        rows = Rows(begin, end, count, kind, faults, closes, is_cut_off, by_extents)
+        self.gathered.add(rows, self.state)
 
     def add_one(self, end: int, kind: int, fault: int = 0, *, cut_off: bool = False) -> None:
         """Add the row that ends at a byte, and go on there."""
@@ -503,7 +483,7 @@ class FdrPolicy:
 
     def note(self, rule: Rule, value: int = 0) -> None:
         """Report a finding about the record at hand."""
-        self.gathered.found.append(Found(self.at, rule, self.at, value))
+        self.gathered.found.append(Found(rule, self.at, value))
 
     def rest(self) -> int:
         """Return where records end that are given up with this one.
@@ -622,7 +602,7 @@ class FdrPolicy:
         self.bounded = stop >= 0
         if not self.bounded:
             bytes_beyond = wrapped(self.buffers.extent(at) - bytes_left)
-            self.gathered.found.append(Found(at, rules.EXTENTS_PAST_FILE, at, bytes_beyond))
+            self.gathered.found.append(Found(rules.EXTENTS_PAST_FILE, at, bytes_beyond))
             stop = self.size
         self.limit = stop
         self.reach = stop if self.bounded else end

@@ -96,6 +96,20 @@ class Fault:
         return f"{self.path}: {self.message} (at byte {self.offset})"
 
 
+class Faults:
+    """The first FAULTS entries of a map that are invalid; ``base`` is where its file begins."""
+
+    def __init__(self, path: str, base: int = 0) -> None:
+        self.path = path
+        self.base = base
+        self.listed: list[Fault] = []
+
+    def add(self, offset: int, message: str) -> None:
+        """Add an entry."""
+        if len(self.listed) < FAULTS:
+            self.listed.append(Fault(self.path, self.base + offset, message))
+
+
 class Sleds(NamedTuple):
     """The entries of a map, all of shape (n,)."""
 
@@ -226,6 +240,11 @@ def _csv_line(values: Sequence[object]) -> bytes:
     return line.getvalue().encode()
 
 
+def unreadable(problem: str, path: str) -> UnreadableError:
+    """Return the error for a file whose structure is invalid, or which has no map."""
+    return UnreadableError(problem, path=path, remedy=REMEDY)
+
+
 def read_map(path: str) -> InstrumentationMap:
     """Return the map in a file: a program, YAML of llvm-xray, or CSV.
 
@@ -251,7 +270,7 @@ def _map_in(source: Source, path: str) -> InstrumentationMap:
         return _from_yaml(source.data.tobytes(), path)
     if b"function_id" in text.partition(b"\n")[0]:
         return _from_csv(source.data.tobytes(), path)
-    raise UnreadableError("it is not an instrumentation map", path=path, remedy=REMEDY)
+    raise unreadable("it is not an instrumentation map", path)
 
 
 # --- Programs ------------------------------------------------------------------------------------
@@ -371,9 +390,7 @@ class ProgramMap:
     """Collects the sleds of a program, section by section; ``base`` is where its file begins."""
 
     def __init__(self, path: str, base: int = 0) -> None:
-        self._path = path
-        self._base = base
-        self._faults: list[Fault] = []
+        self._faults = Faults(path, base)
         self._parts: list[tuple[NDArray[Any], ...]] = []
 
     def add(
@@ -386,16 +403,12 @@ class ProgramMap:
         if rows.nbytes < size:
             bytes_left = size - rows.nbytes
             problem = f"{bytes_left} bytes are left over behind {rows.size} entries"
-            self._fault(offset + rows.nbytes, problem)
+            self._faults.add(offset + rows.nbytes, problem)
         is_known = rows["kind"] <= max(SledKind)
         for row in np.flatnonzero(~is_known).tolist():
-            self._fault(offset + row * rows.itemsize, f"a sled of kind {rows['kind'][row]}")
+            self._faults.add(offset + row * rows.itemsize, f"a sled of kind {rows['kind'][row]}")
         columns = (*targets, rows["kind"], rows["always"] != 0, rows["version"])
         self._parts.append(tuple(column[is_known] for column in columns))
-
-    def _fault(self, offset: int, message: str) -> None:
-        if len(self._faults) < FAULTS:
-            self._faults.append(Fault(self._path, self._base + offset, message))
 
     def finished(self, program: Program) -> InstrumentationMap:
         """Return the map, in which the program names the functions."""
@@ -407,7 +420,7 @@ class ProgramMap:
         ids = np.cumsum(is_first).astype(np.int64)
         functions = ProgramFunctions(program, function[is_first], place[is_first])
         sleds = Sleds(ids, address, function, kind, always, version)
-        return InstrumentationMap(self._path, functions, sleds, tuple(self._faults))
+        return InstrumentationMap(self._faults.path, functions, sleds, tuple(self._faults.listed))
 
 
 # --- YAML and CSV --------------------------------------------------------------------------------
@@ -431,7 +444,7 @@ def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
     """Return the map as `llvm-xray extract` writes it, with names or without."""
     functions: dict[int, Function] = {}
     rows: list[tuple[int, ...]] = []
-    faults: list[Fault] = []
+    faults = Faults(path)
     words = {kind.word: int(kind) for kind in SledKind}
     try:
         for offset, entry in nodes(data, items=True):
@@ -447,8 +460,7 @@ def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
                     number(entry.get("version", "0"), 1 << 8),
                 )
             except (KeyError, ValueError, TypeError, AttributeError):
-                if len(faults) < FAULTS:
-                    faults.append(Fault(path, offset, "an entry that is not a sled"))
+                faults.add(offset, "an entry that is not a sled")
                 continue
             rows.append(row)
             name = entry.get("function-name")
@@ -457,22 +469,22 @@ def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
                 name = None
             functions.setdefault(id, Function(name=name, address=function))
     except OddYamlError as error:
-        raise UnreadableError(f"its YAML is invalid: {error}", path=path, remedy=REMEDY) from error
-    if not rows and faults:
-        raise UnreadableError("it has no sleds", path=path, remedy=REMEDY)
+        raise unreadable(f"its YAML is invalid: {error}", path) from error
+    if not rows and faults.listed:
+        raise unreadable("it has no sleds", path)
     types = (np.int64, np.uint64, np.uint64, np.uint8, np.bool_, np.uint8)
     columns: Sequence[Sequence[int]] = [()] * len(types)
     if rows:
         columns = list(zip(*rows, strict=True))
     sleds = Sleds(*(np.array(column, type) for column, type in zip(columns, types, strict=True)))
-    return InstrumentationMap(path, Functions(functions), sleds, tuple(faults))
+    return InstrumentationMap(path, Functions(functions), sleds, tuple(faults.listed))
 
 
 def _from_csv(data: bytes, path: str) -> InstrumentationMap:
     """Functions by id, in a table with a header line; only the id and a name must be there."""
     text = data.decode("utf-8-sig", "replace")
     functions: dict[int, Function] = {}
-    faults: list[Fault] = []
+    faults = Faults(path)
     reader = csv.DictReader(io.StringIO(text, newline=""))
     # Python refuses fields over 131,072 characters, but names of C++ functions may be longer. The
     # limit is that of the whole process, so it is put back.
@@ -481,17 +493,14 @@ def _from_csv(data: bytes, path: str) -> InstrumentationMap:
     try:
         columns = set(reader.fieldnames or ())
         if "function_id" not in columns or not columns & {"name", "linkage_name"}:
-            raise UnreadableError(
-                "it has no columns function_id and name", path=path, remedy=REMEDY
-            )
+            raise unreadable("it has no columns function_id and name", path)
         for row in reader:
             try:
                 id = number(row["function_id"], 1 << 32)
                 address = number(row.get("address") or "0")
             except ValueError:
-                if len(faults) < FAULTS:
-                    message = f"line {reader.line_num} names no function"
-                    faults.append(Fault(path, _line_offset(data, reader.line_num), message))
+                line = reader.line_num
+                faults.add(_line_offset(data, line), f"line {line} names no function")
                 continue
             functions.setdefault(
                 id,
@@ -503,10 +512,10 @@ def _from_csv(data: bytes, path: str) -> InstrumentationMap:
                 ),
             )
     except csv.Error as error:
-        raise UnreadableError(f"its CSV is invalid: {error}", path=path, remedy=REMEDY) from error
+        raise unreadable(f"its CSV is invalid: {error}", path) from error
     finally:
         csv.field_size_limit(limit_before)
-    return InstrumentationMap(path, Functions(functions), None, tuple(faults))
+    return InstrumentationMap(path, Functions(functions), None, tuple(faults.listed))
 
 
 def _line_offset(data: bytes, line: int) -> int:

@@ -26,7 +26,6 @@ from fx_xray.format import (
     INHABITED,
     KIND_NAMES,
     LOW32,
-    NS_PER_SECOND,
     SIGN,
     TIMELESS,
     WALLED,
@@ -36,13 +35,14 @@ from fx_xray.format import (
 from fx_xray.read.basic import THREADS, BasicFrames
 from fx_xray.read.buffers import FdrFrames
 from fx_xray.read.columns import latest, order_of
-from fx_xray.read.events import Events, backward, merged_order, picked
+from fx_xray.read.events import Events, backward, merged_order, parts_of, picked
 from fx_xray.read.frames import Records
 from fx_xray.read.timeline import BasicThreads, FdrThreads, ThreadRows, Threads, in_time
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.kernels.sorting import begins_of_runs
+from fxframework.model.clock import NS_PER_SECOND
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.findings import Findings
 
@@ -285,17 +285,6 @@ class FdrLog(FileLog):
 
     def _threads(self) -> Threads:
         return FdrThreads(self._file, self._rows, most=self._most)
-
-
-def parts_of(events: Events, most: int) -> Iterator[Events]:
-    """Yield events, ``most`` at once."""
-    count = events.kind.size
-    if count <= most:
-        if count:
-            yield events
-        return
-    for start in range(0, count, most):
-        yield picked(events, slice(start, start + most))
 
 
 def _begin_times(columns: Mapping[str, I64], frequency: int) -> I64:

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from fx_xray.read.instr_map import (
     ENTRIES,
     RELATIVE_VERSION,
-    REMEDY,
     SECTION,
     InstrumentationMap,
     ProgramMap,
     SymbolTable,
     targets_of,
+    unreadable,
     whole_rows,
 )
 from fxframework.errors import UnreadableError
@@ -108,11 +108,6 @@ def names_by_id(slice_map: InstrumentationMap) -> list[str | None]:
     """Return the names of the functions of a map, in the order of their ids."""
     functions = slice_map.functions
     return [functions.name(id) for id in functions.ids]
-
-
-def unreadable(problem: str, path: str) -> UnreadableError:
-    """Return the error for a file whose structure is invalid, or which has no map."""
-    return UnreadableError(problem, path=path, remedy=REMEDY)
 
 
 class MachO:

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.format import ARGUMENT, BACK, CUSTOM, DATA, EVENT_TYPE, LOW64, TYPED, UNWOUND
+from fx_xray.format import ARGUMENT, BACK, CUSTOM, DATA, EVENT_TYPE, TYPED, UNWOUND
 from fx_xray.read.columns import distinct
 from fx_xray.read.events import EVENT, Events
 from fx_xray.read.log import Log
@@ -19,6 +19,7 @@ from fx_xray.rules import RULES, TIME_BACK, TOO_DEEP, UNMATCHED_EXIT, UNWOUND_CA
 from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.temporary import TemporaryFile, reserve
+from fxframework.io.words import U64_MAX
 from fxframework.kernels.nesting import BEGIN, END, OTHER, Nesting
 from fxframework.wire.findings import Findings, FoundAt
 
@@ -324,7 +325,7 @@ def exited(rows: Rows) -> I64:
 
 def beyond(rows: Rows, bound: int) -> I64:
     """Return the byte offsets of rows that are beyond ``bound`` ticks."""
-    if bound >= LOW64:
+    if bound >= U64_MAX:
         return np.zeros(0, np.int64)
     offsets = []
     for columns in (rows.slices, rows.instants):

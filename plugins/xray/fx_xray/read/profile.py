@@ -24,7 +24,7 @@ from fxframework.kernels.pools import PairMap
 from fxframework.kit.scanned import Columns
 from fxframework.model.capture import CallColumns, OpenRequest
 from fxframework.model.clock import NS_MAX
-from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
+from fxframework.model.schema import CALL, STANDARD_TABLES, Column, TableSchema
 from fxframework.wire.capture import BlockPass, Cells, DeclaredCapture
 from fxframework.wire.many import FileNumbers
 
@@ -32,8 +32,6 @@ __all__ = ["FORMAT", "Paths", "ProfileCapture"]
 
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
-CALL_KIND: Final = 3
-"""Of `slices`."""
 WORD_BYTES: Final = 4
 CALLS, TICKS = (Total.layout.place(name) for name in ("calls", "ticks"))
 """Of a path, behind the zero that ends its ids."""
@@ -295,7 +293,7 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
             "name": self._names.of(functions),
             "depth": paths.column("depth", np.int32),
             "parent": paths.column("parent"),
-            "kind": np.full(count, CALL_KIND, np.uint8),
+            "kind": np.full(count, CALL, np.uint8),
             "id": np.zeros(count, np.uint64),
             "xray_function": functions,
             "xray_ticks": length_ticks,

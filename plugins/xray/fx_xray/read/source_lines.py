@@ -148,7 +148,8 @@ def _unit_ranges(dwarf: Any) -> list[tuple[int, int, Any]]:
         if "DW_AT_ranges" in attributes and lists is not None:
             # Ranges count from the unit's own begin, until an entry says another base.
             base = low
-            for entry in _ranges(lists, attributes["DW_AT_ranges"], unit):
+            ranges = lists.get_range_list_at_offset(attributes["DW_AT_ranges"].value, unit)
+            for entry in ranges:
                 if hasattr(entry, "base_address"):
                     base = entry.base_address
                     continue
@@ -165,10 +166,6 @@ def _unit_ranges(dwarf: Any) -> list[tuple[int, int, Any]]:
                 stop += low
             unit_ranges.append((low, stop, unit))
     return [unit_range for unit_range in unit_ranges if unit_range[0] < unit_range[1]]
-
-
-def _ranges(lists: Any, attribute: Any, unit: Any) -> Any:
-    return lists.get_range_list_at_offset(attribute.value, unit)
 
 
 def _file_name(program: Any, file: int) -> str | None:

@@ -15,7 +15,6 @@ __all__ = ["BUFFERS", "ENTRIES", "EXITS", "FUNCTIONS", "INSTANTS", "SCHEMAS", "S
 
 EXITS: Final[Mapping[int, str]] = {0: "none", 1: "exit", 2: "tail_exit", 3: "unwound"}
 """How a call ended."""
-UNWOUND: Final = 3
 ENTRIES: Final[Mapping[int, str]] = {
     int(FunctionKind.ENTER): "enter",
     int(FunctionKind.ENTER_ARG): "enter_arg",

@@ -46,13 +46,13 @@ class Calls:
         self._set_threads(capture)
         slices = capture.table("slices")
         asynchronous = slices.array("kind") == ASYNC
-        self._drop("asynchronous slices", int(asynchronous.sum()))
+        self.dropped["asynchronous slices"] += int(asynchronous.sum())
         if asynchronous.any():
             slices = slices.select(~asynchronous)
         instants = capture.table("instants") if "instants" in capture.schemas else None
         if instants is not None:
             elsewhere = instants.array("scope") == _ASYNC_SCOPE
-            self._drop("asynchronous instants", int(elsewhere.sum()))
+            self.dropped["asynchronous instants"] += int(elsewhere.sum())
             instants = instants.select(~elsewhere)
         self._categories(slices, instants)
         self.names, function = self._functions(slices)
@@ -63,11 +63,7 @@ class Calls:
         for name in capture.schemas:
             if name not in _WITH:
                 rows = sum(len(batch) for batch in capture.batches(name))
-                self._drop(f"rows of {name}", rows)
-
-    def _drop(self, what: str, count: int) -> None:
-        if count:
-            self.dropped[what] += count
+                self.dropped[f"rows of {name}"] += rows
 
     # --- Threads -------------------------------------------------------------------------------
 
@@ -95,7 +91,7 @@ class Calls:
     def _categories(self, slices: Table, instants: Table | None) -> None:
         for table in (slices, instants):
             if table is not None:
-                self._drop("categories", int((table.array("category") >= 0).sum()))
+                self.dropped["categories"] += int((table.array("category") >= 0).sum())
 
     def _functions(self, slices: Table) -> tuple[list[bytes], I64]:
         """Return the names in order of first call, and the index of each slice's name."""
@@ -126,7 +122,7 @@ class Calls:
         parents = places_among(slices.array("parent"), slices.array("row"))
         order = outer_first(ts, parents)
         rows, times, cut = unfolded(order, thread, depth, self.pids.size, ts, dur)
-        self._drop("ends of slices beyond what is around them", cut)
+        self.dropped["ends of slices beyond what is around them"] += cut
         # The complement of a row is its exit.
         row = np.where(rows < 0, ~rows, rows)
         return {
@@ -175,7 +171,7 @@ class Calls:
             for name, column in instants.items():
                 merged[name] = np.concatenate((merged[name], column))[order]
         early = int(np.count_nonzero(merged["time"] < 0))
-        self._drop("times before zero", early)
+        self.dropped["times before zero"] += early
         if early:
             merged["time"] = np.maximum(merged["time"], 0)
         return merged
@@ -224,8 +220,8 @@ class Calls:
         is_whole = np.isin(kinds, (*_SIGNED, *_UNSIGNED)) & (tables == TABLE_CODES["slices"])
         index = places_among(args.array("parent"), slices.array("row"))
         is_whole &= index >= 0
-        self._drop("arguments", int((~is_whole).sum()))
-        self._drop("names of arguments", int(is_whole.sum()))
+        self.dropped["arguments"] += int((~is_whole).sum())
+        self.dropped["names of arguments"] += int(is_whole.sum())
         value_bits = np.where(
             np.isin(kinds, _UNSIGNED), args.array("uint").view(np.int64), args.array("int")
         )

@@ -19,22 +19,16 @@ from fx_xray.format import (
     XrayRecord,
 )
 from fx_xray.read.header import asked_order, read_header
+from fx_xray.rules import RULES
 from fxframework.errors import WriteRefusedError, refusal
 from fxframework.kit.json_fields import unfit
 from fxframework.kit.lossless import Encoder, padding_of, record_of_json
 from fxframework.wire.cursor import RefusalError
 from fxframework.wire.packing import Packer
 from fxframework.wire.records import Record
+from fxframework.wire.rules import NO_SUCH_NAME
 from fxframework.wire.state import State
 
-REFUSALS = {
-    401: rules.NO_SUCH_NAME,
-    402: rules.INVALID_FIELDS,
-    403: rules.WRONG_TYPE,
-    404: rules.OUT_OF_RANGE,
-    405: rules.WRONG_SIZE,
-}
-"""By the numbers that declared records have."""
 ANYWHERE: tuple[type[XrayRecord], ...] = (FileHeader, Damaged)
 
 
@@ -72,7 +66,8 @@ def packed(record: XrayRecord, dialect: Dialect, state: State | None = None) -> 
 
 def refused(record: type[Record], problem: RefusalError) -> WriteRefusedError:
     """Return the error for a record that its declaration refuses."""
-    return refusal(REFUSALS[problem.number], f"{record.record}: {problem.message}")
+    rule = RULES.numbered(problem.number - NO_SUCH_NAME + rules.NO_SUCH_NAME)
+    return refusal(rule, f"{record.record}: {problem.message}")
 
 
 def _unknown(record: Unknown, dialect: Dialect) -> bytes:

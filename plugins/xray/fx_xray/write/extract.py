@@ -11,7 +11,7 @@ import numpy as np
 
 from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.format import LATEST, LOW64, NS_PER_SECOND, FileHeader
+from fx_xray.format import LATEST, FileHeader
 from fx_xray.read.header import asked_order, read_header
 from fx_xray.read.views import chosen_events, picked, whole_of
 from fx_xray.write.merge import (
@@ -23,7 +23,9 @@ from fx_xray.write.merge import (
 from fx_xray.write.packer import Lost, packer_of
 from fxframework.errors import Severity, UsageError, refusal
 from fxframework.io.sink import Sink
+from fxframework.io.words import U64_MAX
 from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Diagnostic
 from fxframework.model.selection import Omitted, Selection
 from fxframework.wire.expressions import wrapped
@@ -152,7 +154,7 @@ def pack(
     # The first time beyond int64 nanoseconds.
     beyond = -(-LATEST * (whole.frequency or NS_PER_SECOND) // NS_PER_SECOND)
     for events in chosen_events(view):
-        if timeless is not None and beyond <= LOW64:
+        if timeless is not None and beyond <= U64_MAX:
             late = events.tsc >= np.uint64(beyond)
             if late.any():
                 timeless.append(picked(events, late))

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import ARGUMENT, BASIC_FORM, FORMS, Dialect, FileHeader
+from fx_xray.read.events import parts_of
 from fx_xray.read.header import asked_order
-from fx_xray.read.views import chosen_events, has_events, picked, whole_of
+from fx_xray.read.views import chosen_events, has_events, whole_of
 from fx_xray.write.bulk import Calls
 from fx_xray.write.packer import Packer, packer_of
 from fxframework.errors import UsageError, WriteRefusedError, refusal
@@ -168,8 +169,7 @@ class Merger:
             numbers.append(self._names[name])
         first_thread = packer.add_koids(calls.pids, calls.tids)
         number_of_function = np.array([*numbers, 0], np.uint32)
-        for start in range(0, len(calls.events.kind), AT_ONCE):
-            events = picked(calls.events, slice(start, start + AT_ONCE))
+        for events in parts_of(calls.events, AT_ONCE):
             has_function = events.kind <= ARGUMENT
             own_numbers = number_of_function[events.function]
             function = np.where(has_function, own_numbers, events.function)

@@ -46,7 +46,7 @@ from fx_xray.format import (
     class_of,
 )
 from fx_xray.read.columns import expanded, latest, let_rise_on
-from fx_xray.read.events import Events, picked
+from fx_xray.read.events import Events, parts_of, picked
 from fx_xray.write.buffers import NO_CLOCK, Buffers, Rows, buffers_of
 from fx_xray.write.encoder import refused
 from fxframework.io.sink import Sink
@@ -658,9 +658,8 @@ class BasicPacker(Packer):
     def write(self, events: Events, payloads: U8, first: int = 0) -> None:
         """Write events, of added threads; basic mode has no custom and typed events."""
         del payloads
-        for start in range(0, events.kind.size, AT_ONCE):
-            some = picked(events, slice(start, start + AT_ONCE))
-            self._write(some._replace(thread=some.thread + np.int32(first)))
+        for part in parts_of(events, AT_ONCE):
+            self._write(part._replace(thread=part.thread + np.int32(first)))
 
     def _write(self, events: Events) -> None:
         kind = events.kind
