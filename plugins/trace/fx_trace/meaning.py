@@ -166,12 +166,8 @@ def sum_of(columns: list[I64], count: int) -> I64:
 def context_switches(rows: Records) -> Cells:
     """Return rows of context switches, which name threads by their tid."""
     return {
-        "kind": rows.every(SchedulingType.CONTEXT_SWITCH),
+        **scheduled(rows, SchedulingType.CONTEXT_SWITCH),
         "state": rows.number("outgoing_state"),
-        "cpu": rows.number("cpu"),
-        "prev_priority": rows.every(-1),
-        "next_priority": rows.every(-1),
-        "ticks": rows.number("timestamp"),
         "prev": rows.number("outgoing_tid"),
         "next": rows.number("incoming_tid"),
     }
@@ -180,13 +176,7 @@ def context_switches(rows: Records) -> Cells:
 def wakeups(rows: Records) -> Cells:
     """Return rows of wakeups."""
     return {
-        "kind": rows.every(SchedulingType.THREAD_WAKEUP),
-        "state": rows.every(NO_STATE),
-        "cpu": rows.number("cpu"),
-        "prev_priority": rows.every(-1),
-        "next_priority": rows.every(-1),
-        "ticks": rows.number("timestamp"),
-        "prev": rows.every(-1),
+        **scheduled(rows, SchedulingType.THREAD_WAKEUP),
         "next": rows.number("waking_tid"),
     }
 
@@ -194,14 +184,23 @@ def wakeups(rows: Records) -> Cells:
 def legacy_switches(rows: Records) -> Cells:
     """Return rows of legacy context switches."""
     return {
-        "kind": rows.every(SchedulingType.LEGACY_CONTEXT_SWITCH),
+        **scheduled(rows, SchedulingType.LEGACY_CONTEXT_SWITCH),
         "state": rows.number("outgoing_state"),
-        "cpu": rows.number("cpu"),
         "prev_priority": rows.number("outgoing_priority"),
         "next_priority": rows.number("incoming_priority"),
-        "ticks": rows.number("timestamp"),
         "prev": rows.threads("outgoing"),
         "next": rows.threads("incoming"),
+    }
+
+
+def scheduled(rows: Records, kind: int) -> Cells:
+    """Return the columns of scheduling that only some kinds of records fill, and common ones."""
+    return {
+        "kind": rows.every(kind),
+        "state": rows.every(NO_STATE),
+        "cpu": rows.number("cpu"),
+        "ticks": rows.number("timestamp"),
+        **{name: rows.every(-1) for name in ("prev_priority", "next_priority", "prev")},
     }
 
 

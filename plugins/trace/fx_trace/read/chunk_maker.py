@@ -36,7 +36,8 @@ class ChunkMaker(abc.ABC):
     """Number of records so far."""
 
     def __init__(self) -> None:
-        self.rows = dict.fromkeys((*ROWS_OF.values(), *EVENTS_OF), 0)
+        tables = (*ROWS_OF.values(), *EVENTS_OF)
+        self.rows = dict.fromkeys(tables, 0)
         """Rows so far, by table, and of `ends`."""
         self.kinds_seen = np.zeros(wire.KINDS, np.int64)
         """Records of each kind: by 16 * type + subtype, and by the numbers of ``format``."""
@@ -80,7 +81,8 @@ class ChunkMaker(abc.ABC):
             return
         counts = np.bincount(cells["kind"], minlength=16)
         for name, kinds in EVENTS_OF.items():
-            self.rows[name] += int(counts[list(kinds)].sum())
+            own_counts = counts[list(kinds)]
+            self.rows[name] += int(own_counts.sum())
 
     def event_rows(self, kinds: NDArray[Any]) -> I64:
         """Return the row of each event in its table, or what stands for the slice that it ends."""
@@ -94,8 +96,10 @@ class ChunkMaker(abc.ABC):
         ``row`` has the place of each one's record among these rows.
         """
         present = np.flatnonzero(np.bincount(cells["type"]))
-        self.types_seen |= sum(1 << kind for kind in present.tolist())
-        self.has_end_args |= bool((cells["parent"] <= wire.PARENT_END).any())
+        type_bits = (1 << kind for kind in present.tolist())
+        self.types_seen |= sum(type_bits)
+        is_of_end = cells["parent"] <= wire.PARENT_END
+        self.has_end_args |= bool(is_of_end.any())
         if (cells["table"] == wire.TABLE_COUNTERS).any():
             self.put_counters(cells)
         self.parts["args"].append(cells)
