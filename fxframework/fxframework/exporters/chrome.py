@@ -30,7 +30,7 @@ from fxframework.kit.row_texts import Lines, Numbered, doubles, groups
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, SCOPES, STANDARD_TABLES
 from fxframework.model.table import Table
-from fxframework.model.tasks import Task, tasks
+from fxframework.model.tasks import NOBODY, Task, tasks
 
 __all__ = ["TABLES", "ChromeExport"]
 
@@ -39,8 +39,6 @@ TABLES = frozenset({"slices", "instants", "counters"})
 """Tables whose rows become events."""
 BETWEEN = b",\n"
 """What is before each event but the first."""
-NOBODY = Task(0, 0, None, None)
-"""The thread of rows without one."""
 # Kinds of slices, whose events differ; a closed one follows its open one.
 OPEN = 0
 CLOSED = 1
