@@ -251,7 +251,7 @@ DECLARE_OR_WRITE = {
     },
     "trace": {
         "format.py", "indexed.py", "records.py", "sample.py", "read/buffer.py",
-        "write/arguments.py", "write/writer.py", "chrome/rows.py",
+        "write/arguments.py", "write/writer.py", "chrome/values.py",
     },
     "xray": {
         "format.py", "sample.py", "write/basic_recorder.py", "write/flight_recorder.py",

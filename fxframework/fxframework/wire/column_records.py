@@ -17,13 +17,13 @@ from fxframework.kit.lossless import UnfitError
 from fxframework.wire.beside import Spare
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import (
-    OPERATIONS,
     Calculation,
     Checksum,
     Constant,
     Expression,
     Register,
-    calculated,
+    as_numbers,
+    calculated_columns,
     wrapped,
 )
 from fxframework.wire.families import LARGEST_POWER
@@ -293,7 +293,8 @@ class ColumnRecords:
             raise UnfitError
         left = self._value(expression.left, place)
         right = self._value(expression.right, place)
-        return _calculated(expression.symbol, left, right)
+        number: Numbers = as_numbers(calculated_columns(expression.symbol, left, right))
+        return number
 
     # --- Bytes ----------------------------------------------------------------------------------
 
@@ -347,7 +348,7 @@ class ColumnRecords:
                 mask = wrapped((1 << field.nbits) - 1)
                 if field.nbits < 64 and not are_within(number, 0, mask):  # signed, or odd
                     number = number & mask
-                number = _calculated("<<", number, field.shift(nbytes, mirrored))
+                number = calculated_columns("<<", number, field.shift(nbytes, mirrored))
                 if isinstance(word, int):
                     word = number | word
                 else:
@@ -380,18 +381,6 @@ def are_within(numbers: Numbers, least: int, most: int) -> bool:
     if not numbers.size:
         return True
     return least <= int(numbers.min()) and int(numbers.max()) <= most
-
-
-def _calculated(symbol: str, left: Numbers, right: Numbers) -> Numbers:
-    """Return the result of an operation on numbers of 64 bits."""
-    if isinstance(left, int) and isinstance(right, int):
-        return calculated(symbol, left, right)
-    if symbol in ("<<", ">>") and not isinstance(right, int):
-        raise UnfitError
-    if symbol in ("<<", ">>") and not 0 <= right < 64:
-        return 0
-    result: I64 = np.asarray(OPERATIONS[symbol](left, right)).astype(np.int64, copy=False)
-    return result
 
 
 def laid_out(sizes: I64, counts: I64) -> tuple[I64, I64]:

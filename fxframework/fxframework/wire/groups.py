@@ -282,14 +282,6 @@ class Group(ColumnRecords):
         for group in self.item_groups:
             yield from group.all_references()
 
-    def measure(self) -> I64:
-        """Return the sizes of the objects; it is called again once references are looked up."""
-        sizes = super().measure()
-        for field in self.shape.agreeing:
-            in_json = list(values_of(self._objects, field.key))
-            self.odd |= integers(in_json, *field.range, odd=self.odd) != self._number(field)
-        return sizes
-
 
 def float_bits(field: Float, values: Sequence[Any], odd: Mask) -> I64:
     """Return finite numbers as the bits of floats; mark others in ``odd``."""

@@ -184,8 +184,6 @@ class Record(LosslessRecord):
     """Its fields."""
     beside: ClassVar[frozenset[str]] = frozenset()
     """Keys of its JSON that follow from its fields, so that writing ignores them."""
-    agreeing: ClassVar[frozenset[str]] = frozenset()
-    """Numbers that follow from its fields, and that its JSON has to say right."""
 
     refs: dict[str, int] | None = attrs.field(default=None, eq=False)
     """Numbers of references, by field."""
@@ -298,8 +296,6 @@ class Part:
     """Its fields."""
     beside: ClassVar[frozenset[str]] = frozenset()
     """Keys of its JSON that follow from its fields, so that writing ignores them."""
-    agreeing: ClassVar[frozenset[str]] = frozenset()
-    """Numbers that follow from its fields, and that its JSON has to say right."""
 
     refs: dict[str, int] | None = attrs.field(default=None, eq=False)
     """Numbers of references, by field."""

@@ -315,7 +315,7 @@ class Shape:
         for field in self.fields:
             if field.tail or field.when is not None:
                 break
-            if isinstance(field, Again | Check):
+            if isinstance(field, Again | Check | Computed):
                 continue  # it has no bytes
             if isinstance(field, Bits):
                 if field in self.words:

@@ -20,7 +20,7 @@ from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields, show_text
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError
 from fxframework.wire.floats import Nan
-from fxframework.wire.records import Part, Record
+from fxframework.wire.records import Layout, Part, Record
 from fxframework.wire.state import State
 
 RECORDS = "logs-encoding, Records"
@@ -36,6 +36,7 @@ class Packed:
     """Base of the records and arguments of all log formats, which are written without a state."""
 
     record: ClassVar[str]
+    layout: ClassVar[Layout]
 
     def pack(self, state: Any = None) -> bytes:
         """Return the bytes of the fields; ``raw`` is not used.
@@ -47,6 +48,9 @@ class Packed:
         except RefusalError as problem:
             message = f"{self.record}: {problem.message}"
             raise refusal(RULES.numbered(problem.number), message) from None
+        if 0 < self.layout.most < len(data):
+            message = f"{self.record}: {len(data)} bytes, at most {self.layout.most}"
+            raise refusal(rules.TOO_LARGE, message)
         return data
 
 
@@ -267,15 +271,24 @@ MIN_PACKET: Final = 33
 MAX_PACKET: Final = 32768
 MAX_TAGS: Final = 5
 MAX_TAG_BYTES: Final = 63
+MOST_SEVERE: Final = 255
+"""The greatest severity of today, a byte."""
 
 
-class LegacyPacket(Packed, Record, section=PACKETS):
+def clamped(number: Any, most: int) -> Any:
+    """Return the number from 0 to ``most`` that is nearest to one of a record."""
+    is_beyond = number > most
+    return number * (number >= 0) * (is_beyond == 0) + is_beyond * most
+
+
+class LegacyPacket(Packed, Record, most=MAX_PACKET, section=PACKETS):
     """A legacy packet, the datagram of loggers before structured records."""
 
     pid: int = wire.u64()
     tid: int = wire.u64()
     timestamp: int = wire.i64(unit="ns", doc="of the monotonic clock")
     severity: int = wire.i32(doc="signed, as on the wire")
+    raw_severity: int = wire.computed(clamped(severity, MOST_SEVERE), doc="as readers take it")
     dropped_logs: int = wire.u32(default=0)
     tags: tuple[str, ...] = wire.texts(
         wire.u8(),
@@ -292,38 +305,9 @@ class LegacyPacket(Packed, Record, section=PACKETS):
         default="",
     )  # fmt: skip
 
-    beside: ClassVar[frozenset[str]] = frozenset({"raw_severity"})
-
     def __attrs_post_init__(self) -> None:
         self.ns = self.timestamp
-
-    @property
-    def raw_severity(self) -> int:
-        """The severity clamped to a byte, as current readers do."""
-        return min(max(self.severity, 0), 255)
-
-    def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into a JSON object."""
-        fields: dict[str, Any] = {}
-        super().show(fields)
-        for key, value in fields.items():
-            out[key] = value
-            if key == "severity":
-                out["raw_severity"] = self.raw_severity
-
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the fields of a JSON object; ``raw_severity`` follows from ``severity``."""
-        form.used |= cls.beside
-        return super().parse(form)
-
-    def pack(self, state: Any = None) -> bytes:
-        """Return the packet of the fields. Raises WriteRefusedError for what does not fit."""
-        packet = super().pack(state)
-        if len(packet) > MAX_PACKET:
-            message = f"{self.record}: {len(packet)} bytes; a packet has at most {MAX_PACKET}"
-            raise refusal(rules.TOO_LARGE, message)
-        return packet
+        self.raw_severity = min(max(self.severity, 0), MOST_SEVERE)
 
 
 PACKET_HEADER: Final = LegacyPacket.layout.place("dropped_logs").end

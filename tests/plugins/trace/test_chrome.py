@@ -18,7 +18,6 @@ import pytest
 import fxframework as fxf
 from fx_trace.chrome import scan
 from fx_trace.chrome.sniff import sample
-from fx_trace.chrome.values import Reason, values
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES
 from fxframework.testing import Expected, ReaderContract, Sample
@@ -121,30 +120,36 @@ def codes(data: Any, **options: Any) -> dict[str, int]:
 # --- Values --------------------------------------------------------------------------------------
 
 
-def found(data: bytes, most: int = 8) -> tuple[list[bytes], int, Reason]:
-    starts, stops, end, why = values(memoryview(data), 0, most)
-    return [data[start:stop] for start, stop in zip(starts, stops, strict=True)], end, why
+def ignored(*_: object, **__: object) -> None:
+    pass
+
+
+def records_of(data: bytes) -> list[tuple[str, bytes]]:
+    """Return the kinds of the records of some data, and their bytes without what is behind them."""
+    found = []
+    for block in scan.Scanner(memoryview(data), 0, ignored).blocks():
+        for kind, start, stop in zip(block.kinds, block.starts, block.stops, strict=True):
+            found.append((scan.KINDS[kind], data[start:stop]))
+    return found
 
 
 @cases(
-    ("data", "expected", "end", "why"),
+    ("data", "expected"),
     [
-        (b'1, {"a":"]}\\"["},[[]] ]x', [b"1", b'{"a":"]}\\"["}', b"[[]]"], 22, Reason.CLOSED),
-        (b" ,\n", [], 3, Reason.ENDED),
-        (b'"a\\\\","b', [b'"a\\\\"'], 6, Reason.OPEN),
-        (b"1,{", [b"1"], 2, Reason.OPEN),
-        (b"1 2,3", [b"1", b"2", b"3"], 5, Reason.ENDED),
-        (b'tru{"a"}', [b"tru", b'{"a"}'], 8, Reason.ENDED),
-        (b"}:]", [b"}:"], 2, Reason.CLOSED),
-        (b"1,2,3,4,5,6,7,8,9", [b"%d" % digit for digit in range(1, 9)], 16, Reason.FULL),
-        (b'"\\', [], 0, Reason.OPEN),
-        (b"[" * 50 + b'"]"' + b"]" * 51, [b"[" * 50 + b'"]"' + b"]" * 50], 103, Reason.CLOSED),
+        (b'1, {"a":"]}\\"["},[[]] ]', [b"1", b'{"a":"]}\\"["}', b"[[]]"]),
+        (b" ,\n", []),
+        (b'"a\\\\","b', [b'"a\\\\"', b'"b']),
+        (b"1,{", [b"1", b"{"]),
+        (b"1 2,3", [b"1", b"2", b"3"]),
+        (b'tru{"a"}', [b"tru", b'{"a"}']),
+        (b"}:]", [b"}:"]),
+        (b'"\\', [b'"\\']),
+        (b"[" * 50 + b'"]"' + b"]" * 51, [b"[" * 50 + b'"]"' + b"]" * 50]),
     ],
 )
-def test_values_end_where_their_brackets_do(
-    data: bytes, expected: list[bytes], end: int, why: Reason
-) -> None:
-    assert found(data) == (expected, end, why)
+def test_values_end_where_their_brackets_do(data: bytes, expected: list[bytes]) -> None:
+    found = records_of(b"[" + data)
+    assert [raw for kind, raw in found[1:] if kind != "close"] == expected
 
 
 def end_of_value(data: bytes, begin: int) -> int:
@@ -173,15 +178,20 @@ def test_values_at_any_byte_of_anything() -> None:
     chance = random.Random(2)
     for _ in range(2000):
         letters = chance.choice([b'[]{},:"\\ 1a', b"[[[[]]]]", b'[]"'])
-        data = bytes(chance.choice(letters) for _ in range(chance.randrange(40)))
-        at = chance.randrange(len(data) + 1)
-        starts, stops, end, why = values(memoryview(data), at, 40)
-        assert stops == [end_of_value(data, start) for start in starts]
-        edges = [at, *itertools.chain(*zip(starts, stops, strict=True)), end]
-        assert edges == sorted(edges)
-        assert (why is Reason.OPEN) == (
-            end < len(data) and data[end] != ord("]") and end_of_value(data, end) > len(data)
-        )
+        data = b"[" + bytes(chance.choice(letters) for _ in range(chance.randrange(40)))
+        offset = 0
+        is_closed = False
+        for block in scan.Scanner(memoryview(data), 0, ignored).blocks():
+            edges = [*itertools.chain(*zip(block.starts, block.stops, strict=True)), block.stop]
+            assert edges == sorted(edges)
+            assert edges[0] == offset
+            offset = block.stop
+            is_closed |= scan.CLOSE in block.kinds
+            for kind, start, stop in zip(block.kinds, block.starts, block.stops, strict=True):
+                end = end_of_value(data, start)
+                is_rest = kind == scan.DAMAGED and (is_closed or end > len(data))
+                assert kind in {scan.HEADER, scan.CLOSE} or is_rest or stop == end
+        assert offset == len(data)
 
 
 # --- Times ---------------------------------------------------------------------------------------
@@ -279,7 +289,7 @@ def test_numbers_that_are_not_json(token: str) -> None:
         value = capture.table("args").array("float")[0]
         assert repr(float(value)) == repr(float(token))
         assert math.isnan(value) or math.isinf(value)
-        assert [each.code for each in capture.diagnostics] == ["FXT0607"]
+        assert [each.code for each in capture.diagnostics] == ["FXT0605"]
 
 
 # --- Phases --------------------------------------------------------------------------------------
@@ -354,21 +364,21 @@ def test_findings_say_where() -> None:
     at = {text: ODD.index(text) for text in (b"17", b'{"ph":"E"', b'{"ph":"?"', b'{"ph":"B"',
                                              b'{"ph":"i","ts":3')}  # fmt: skip
     assert {("FXT0603", at[b"17"]), ("FXT0302", at[b'{"ph":"E"']), ("FXT0610", at[b'{"ph":"?"']),
-            ("FXT0303", at[b'{"ph":"B"']), ("FXT0605", at[b'{"ph":"i","ts":3']),
-            ("FXT0605", at[b'{"ph":"?"']), ("FXT0606", 1), ("FXT0607", 1),
-            ("FXT0609", 1)} <= where  # fmt: skip
+            ("FXT0303", at[b'{"ph":"B"']), ("FXT0605", at[b'{"ph":"E"']),
+            ("FXT0605", at[b'{"ph":"i","ts":3']), ("FXT0605", 1),
+            ("FXT0608", 1)} <= where  # fmt: skip
 
 
 @cases(
     ("data", "code"),
     [
-        (b"hello", "FXT0601"),
+        (b"hello", "FXT0604"),
         (b'{"traceEvents":[{"ph":"i","ts":1}', "FXT0602"),
         (b'{"a":1', "FXT0602"),
         (b'[{"ph":"i","ts":1}] and more', "FXT0604"),
         (b'{"traceEvents":[], no key}', "FXT0604"),
         (b'{"a"', "FXT0604"),
-        (b'[{"ph":"X","ts":1,"name":7,"dur":"long"}]', "FXT0609"),
+        (b'[{"ph":"X","ts":1,"name":7,"dur":"long"}]', "FXT0608"),
         (b'[{"ph":"i","ts":1,"ts":2,}]', "FXT0603"),
     ],
 )
@@ -420,19 +430,19 @@ def test_any_repetition_takes_time_in_proportion(number: int, piece: bytes) -> N
         assert time.process_time() - start < 5  # quadratic, it would take many times as long
 
 
-@cases("depth", [3, 300, 990, 1010, 1022, 20_000])
+@cases("depth", [3, 60, 70, 300, 20_000])
 @cases("opening", ["[", '{"a":'])
 @cases("key", ["args", "ts", "dur", "name", "pid", "id", "ph"])
 def test_nesting_is_kept_as_json_or_is_a_finding(depth: int, opening: str, key: str) -> None:
-    """orjson reads 1,024 levels; neither it nor json writes as many."""
+    """A value has up to 64 levels."""
     value = opening * depth + "1" + ("]" if opening == "[" else "}") * depth
     odd = {"ph": "X", "ts": 1, "dur": 1, key: "@"}
     raw = json.dumps([odd, event("i", 2)]).replace('"@"', value).encode()
     with opened(raw) as capture:
         capture.scan()
         assert 2000 in capture.table("instants").array("ts").tolist()
-        assert ("FXT0603" in capture.diagnostics.counts) == (depth > 1022)
-        if key == "args" and depth < 900:
+        assert ("FXT0602" in capture.diagnostics.counts) == (depth > 64)
+        if key == "args" and depth <= 64:
             (text,) = capture.table("args").texts("str")[-1:]
             assert str(text).count(opening[-1]) >= depth - 1
 
@@ -441,7 +451,7 @@ def test_limits_are_kept() -> None:
     data = [event("i", 1, name="x" * 50), event("i", 2, name="y", args={"a": "z" * 500})]
     with opened(data, max_string=10, max_record=1 << 20) as capture:
         assert capture.table("instants").texts("name") == ["x" * 10, "y"]
-        assert capture.diagnostics.counts["FXT0611"]
+        assert capture.diagnostics.counts["FXT0116"] == 2
     long = [event("i", at, name="x" * (100 * (at % 3 == 2))) for at in range(9)]
     with opened(long, max_record=100) as capture:
         assert capture.table("instants").array("ts").tolist() == [
@@ -449,7 +459,7 @@ def test_limits_are_kept() -> None:
         ]
         kinds = capture.summary().kinds
         assert (kinds["damaged"], kinds["instant"]) == (3, 6)
-        assert capture.diagnostics.counts == {"FXT0611": 3}
+        assert capture.diagnostics.counts == {"FXT0008": 3}
         assert [record.record for record in capture.records()].count("damaged") == 3
     nested = [event("B", at, name=str(at)) for at in range(9)]
     with opened(nested, max_depth=3) as capture:
@@ -521,7 +531,6 @@ def test_blocks_make_the_same_rows(
         whole = {name: rows_of(capture.table(name)) for name in capture.schemas}
         summary = capture.summary()
     monkeypatch.setattr(scan, "BLOCK_BYTES", 999)
-    monkeypatch.setattr(scan, "MOST_EVENTS", 100)
     with opened(data) as capture:
         assert capture.summary() == summary
         assert {name: rows_of(capture.table(name)) for name in capture.schemas} == whole

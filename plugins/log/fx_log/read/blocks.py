@@ -39,7 +39,7 @@ from fx_log.meaning import (
     Suffixes,
     is_level,
 )
-from fx_log.read.frames import ContainerFile, FramedFile, Frames
+from fx_log.read.frames import ContainerFile, FramedFile, Frames, findings_of
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fxframework.errors import Rule
@@ -48,7 +48,6 @@ from fxframework.io.words import WORD
 from fxframework.kernels.pools import codes_of
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.stretches import not_utf8
-from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings
 from fxframework.wire.known import LENGTH, START
@@ -263,12 +262,8 @@ class BlockReader(abc.ABC):
         """Report findings about rows of these columns (``meaning.Report``)."""
         if not rows.size:
             return
-        findings = np.zeros((rows.size, FINDING_FIELDS), np.int64)
-        findings[:, 0] = int(rule)
-        findings[:, 1] = offset[rows]
-        findings[:, 2] = self.sound.index[record[rows]]
-        if value is not None:
-            findings[:, 3] = value[rows]
+        shown = 0 if value is None else value[rows]
+        findings = findings_of(rule, offset[rows], self.sound.index[record[rows]], shown)
         self.notes.append(findings)
 
     def shown(self, rule: Rule, value: int) -> object:

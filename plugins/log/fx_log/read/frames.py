@@ -144,11 +144,7 @@ class Frames:
         """Return them with findings about some rows; of one rule, or each of its own."""
         if not rows.size:
             return self
-        notes = np.empty((rows.size, FINDING_FIELDS), np.int64)
-        notes[:, 0] = rule
-        notes[:, 1] = offset
-        notes[:, 2] = self.index[rows]
-        notes[:, 3] = value
+        notes = findings_of(rule, offset, self.index[rows], value)
         return attrs.evolve(self, notes=np.concatenate((self.notes, notes)))
 
     def kinds(self, record: str) -> Counter[str]:
@@ -179,6 +175,14 @@ class Frames:
         """Return which entries of a ring have nothing but a record, whose size is in words."""
         is_filled: NDArray[np.bool_] = self.end - self.start == self.size
         return is_filled
+
+
+def findings_of(rule: Rule | I64, offset: I64, record: I64, value: I64 | int) -> I64:
+    """Return findings by a rule, or by one each: rule, offset, number of the record, value."""
+    findings = np.empty((offset.size, FINDING_FIELDS), np.int64)
+    for field, numbers in enumerate((rule, offset, record, value)):
+        findings[:, field] = numbers
+    return findings
 
 
 COLUMNS: Final = tuple(field.name for field in attrs.fields(Frames) if field.name != "notes")
@@ -267,8 +271,7 @@ class FramedFile(abc.ABC):
 
     def numbers_of(self, cls: type[Record], starts: I64, *names: str) -> list[I64]:
         """Return numbers of records by their names, which have the same places in all of them."""
-        many = self.many(cls.layout, starts, starts)
-        return [cls.layout.place(name).get_many(many) for name in names]
+        return self.numbers.of_records(cls.layout, names, starts, big=False)
 
     def arguments(self, records: Frames) -> Arguments:
         """Return the arguments of structured records."""

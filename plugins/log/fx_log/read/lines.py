@@ -8,7 +8,6 @@ no word for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
 
 import numpy as np
 import orjson
@@ -16,11 +15,10 @@ from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log.format import RingFrame
-from fx_log.read.blocks import IS_FOREIGN, LOG, PACKET, BlockReader
+from fx_log.read.blocks import IS_FOREIGN, LOG, BlockReader
 from fx_log.read.frames import Frames, Records
 from fx_log.read.records import LogFileRecord
 from fxframework.kernels.parts import COPIED, NATURAL
-from fxframework.kernels.templates import Cell
 from fxframework.kit.row_texts import column_of
 from fxframework.model.strings import StringPool
 from fxframework.wire.json_rows import RowTexts, ShownRows, doubts, head_of, raw_of, when
@@ -32,7 +30,6 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 BLOCK_BYTES = 1 << 21
 """Bytes whose lines are written together: some ten times as many. Half of it takes longer."""
-MOST_SEVERE: Final = 255
 
 
 class LineWriter:
@@ -42,7 +39,7 @@ class LineWriter:
         self.reader = reader
         self.file = reader.file
         self.records = Records(reader.file)
-        self.texts = LogTexts(self.file.data, StringPool())
+        self.texts = RowTexts(self.file.data, StringPool())
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield lines, and the byte of the framed bytes up to which their records are."""
@@ -153,26 +150,6 @@ class LineWriter:
             b"}}\n",
         )
         self.texts.templates.forget_columns()
-
-
-class LogTexts(RowTexts):
-    """Writes the rows of records, and of their arguments."""
-
-    @property
-    def shows(self) -> type[ShownRows]:
-        """The class of rows as parts of a template."""
-        return LogShownRows
-
-
-class LogShownRows(ShownRows):
-    """Records as parts of a template."""
-
-    def value(self, field: Any) -> list[Cell]:
-        """Return the value of a field; behind the severity of a packet what it is as a byte."""
-        if field is not PACKET["severity"]:
-            return super().value(field)
-        clamped = self.column(field).clip(0, MOST_SEVERE)
-        return [*super().value(field), b',"raw_severity":', (NATURAL, clamped)]
 
 
 def in_doubt(many: Many) -> Mask:

@@ -13,7 +13,6 @@ import attrs
 
 from fx_log import rules
 from fx_log.format import (
-    RING_MAX_ENTRY,
     Argument,
     Attribution,
     LegacyPacket,
@@ -122,12 +121,7 @@ class RingEntry(LosslessRecord):
 
         Raises WriteRefusedError for a value that does not fit.
         """
-        entry = RingFrame(tag=self.tag, payload=self._payload()).pack()
-        if len(entry) > RING_MAX_ENTRY:
-            raise refusal(
-                rules.TOO_LARGE, f"{self.record}: {len(entry)} bytes, at most {RING_MAX_ENTRY}"
-            )
-        return entry
+        return RingFrame(tag=self.tag, payload=self._payload()).pack()
 
 
 @attrs.define(kw_only=True)

@@ -8,26 +8,15 @@ from fx_trace import rules as trace_rules
 from fxframework.errors import Catalogue, Rule, Severity
 
 LOSS = Severity.DATA_LOSS
-WARNING = Severity.WARNING
-INFO = Severity.INFO
 FORM = "Trace Event Format, JSON Format"
 EVENTS = "Trace Event Format, Event Descriptions"
 
-NOT_A_TRACE = Rule(
-    "FXT0601",
-    LOSS,
-    "this is not a trace of JSON",
-    FORM,
-    "A file is an array of events, or an object with traceEvents.",
-    ours="All bytes are `damaged`.",
-    remedy="Name the right format with -f.",
-)
 NOT_CLOSED = Rule(
     "FXT0602",
     LOSS,
-    "an event or the document does not end",
+    "an event or the document does not end, or is nested too deeply",
     FORM,
-    "Brackets and quotes are closed; only the bracket of an array of events may be missing.",
+    "Brackets and quotes are closed, but for the bracket of an array of events; 64 may be nested.",
     ours="An event is `damaged`, and reading goes on at the next one.",
     remedy="The file was cut off, or a quote is missing: all events before that are sound.",
 )
@@ -45,81 +34,49 @@ UNEXPECTED = Rule(
     LOSS,
     "unexpected bytes outside of events",
     FORM,
-    "An object has members, and nothing follows the document.",
+    "A file is an array of events, or an object with members, and nothing more.",
     ours="They are `damaged`.",
+    remedy="Of a file of another format, give the name with -f.",
 )
-NO_COMMA = Rule(
+NOT_STRICT = Rule(
     "FXT0605",
-    WARNING,
-    "events are not separated by one comma",
+    Severity.WARNING,
+    "an event is not strict JSON",
     FORM,
-    "One comma separates two events.",
-    ours="Both are read.",
-)
-NOT_UTF8 = Rule(
-    "FXT0606",
-    WARNING,
-    "a string is not UTF-8",
-    FORM,
-    "JSON is UTF-8.",
-    ours="Tables keep its bytes.",
-)
-NOT_FINITE = Rule(
-    "FXT0607",
-    WARNING,
-    "NaN and Infinity are not JSON",
-    FORM,
-    "Numbers are finite.",
+    "JSON is UTF-8 without lone surrogates, NaN and Infinity; one comma separates two events.",
     detail="{value}",
-    ours="Tables have the double.",
+    ours="It is read: strings keep their bytes, and numbers are doubles.",
 )
 NO_TIME = Rule(
     "FXT0608",
     LOSS,
-    "an event has no valid time",
+    "an event has no valid time, or length",
     EVENTS,
-    "Each event but metadata has a time, in microseconds.",
-    detail="ts is {value}",
-    ours="The event is a record only, and in no table.",
-)
-INVALID_MEMBER = Rule(
-    "FXT0609",
-    WARNING,
-    "a member of an event has no valid value",
-    EVENTS,
-    "Lengths are microseconds, names and categories strings, and counters have numbers.",
+    "Each event but metadata has a time, and a complete one a length, in microseconds.",
     detail="{value}",
-    ours="Tables leave out what the member would say.",
+    ours="Without a time it is a record only, and in no table; without a length its slice has 0.",
 )
 LEFT_OUT = Rule(
     "FXT0610",
-    INFO,
+    Severity.INFO,
     "events of this phase are in no table",
     EVENTS,
     "Of the phases, B E X i I C b n e s t f and M have tables.",
     detail="phase {value}",
     ours="They are records only.",
 )
-TOO_LONG = Rule(
-    "FXT0611",
-    LOSS,
-    "an event or a string is longer than the limit",
-    EVENTS,
-    "Events fit max_record, strings max_string.",
-    detail="{value}",
-    ours="The event is `damaged`; of a string tables have the first bytes.",
-    remedy="Raise the limit with -o max_record=BYTES or -o max_string=BYTES.",
-)
 
-MATCHING: Final = (
+SHARED: Final = (
     trace_rules.ASYNC_END_WITHOUT_BEGIN,
     trace_rules.END_WITHOUT_BEGIN,
     trace_rules.ENDS_AFTER_PARENT,
     trace_rules.ENDS_BEFORE_BEGIN,
     trace_rules.ENDS_BY_ANOTHER_NAME,
     trace_rules.NEVER_CLOSED,
+    trace_rules.RECORD_OVER_LIMIT,
+    trace_rules.STRING_OVER_LIMIT,
     trace_rules.TOO_DEEP,
 )
-"""Rules of the trace format that matching begins and ends reports here too."""
+"""Rules of the trace format: of matching begins and ends, and of limits."""
 
-RULES = Catalogue((*MATCHING, *Catalogue.of(globals()).values()))
+RULES = Catalogue((*SHARED, *Catalogue.of(globals()).values()))

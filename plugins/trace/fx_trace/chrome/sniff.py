@@ -9,19 +9,21 @@ from fxframework.registry import Confidence, Probe
 
 __all__ = ["BEGIN", "sample", "sniff"]
 
-BEGIN: Final = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*+([\[{])[ \t\r\n]*+")
-EVENTS: Final = re.compile(rb'"traceEvents"[ \t\r\n]*+:[ \t\r\n]*+\[')
-PHASE: Final = re.compile(rb'"ph"[ \t\r\n]*+:[ \t\r\n]*+"[^"\\]"')
-MARK: Final = re.compile(rb'"(?:ts|pid|tid|name)"[ \t\r\n]*+:')
+SPACES: Final = rb"[ \t\r\n]*+"
+SEPARATORS: Final = rb"[ \t\r\n,]*+"
+BEGIN: Final = re.compile(rb"(?:\xef\xbb\xbf)?%b([\[{])%b" % (SPACES, SEPARATORS))
+EVENTS: Final = re.compile(rb'"traceEvents"%b:%b\[' % (SPACES, SPACES))
+PHASE: Final = re.compile(rb'"ph"%b:%b"[^"\\]"' % (SPACES, SPACES))
+MARK: Final = re.compile(rb'"(?:ts|pid|tid|name)"%b:' % SPACES)
 HEAD: Final = (
     b'{"displayTimeUnit":"ns","traceEvents":[\n'
     b'{"ph":"M","pid":1,"name":"process_name","args":{"name":"shop"}}'
 )
-EVENT: Final = (
-    ',\n{"ph":"B","ts":%d.125,"pid":1,"tid":2,"cat":"shop","name":"order","args":{"lines":3}}'
-    ',\n{"ph":"X","ts":%d.5,"dur":3.001,"pid":1,"tid":2,"cat":"pay","name":"charge"}'
-    ',\n{"ph":"C","ts":%d,"pid":1,"tid":2,"name":"queue","args":{"long":%d}}'
-    ',\n{"ph":"E","ts":%d.75,"pid":1,"tid":2}'
+EVENTS_OF_ORDER: Final = (
+    b',\n{"ph":"B","ts":%d.125,"pid":1,"tid":2,"cat":"shop","name":"order","args":{"lines":3}}'
+    b',\n{"ph":"X","ts":%d.5,"dur":3.001,"pid":1,"tid":2,"cat":"pay","name":"charge"}'
+    b',\n{"ph":"C","ts":%d,"pid":1,"tid":2,"name":"queue","args":{"long":%d}}'
+    b',\n{"ph":"E","ts":%d.75,"pid":1,"tid":2}'
 )
 
 
@@ -38,8 +40,7 @@ def sniff(probe: Probe) -> Confidence:
     else:
         # Up to the first closing bracket, which may be that of the arguments.
         event = probe.head[begin.end() :].partition(b"}")[0]
-        is_object = event.startswith(b"{")
-        is_trace = is_object and bool(PHASE.search(event)) and bool(MARK.search(event))
+        is_trace = event.startswith(b"{") and bool(PHASE.search(event) and MARK.search(event))
     return Confidence.CERTAIN if is_trace else Confidence.NONE
 
 
@@ -50,8 +51,7 @@ def sample(nbytes: int) -> bytes:
     number = 0
     while size < nbytes:
         ts = 10 * number
-        events = EVENT % (ts, ts + 2, ts + 3, number % 7, ts + 6)
-        chunks.append(events.encode())
+        chunks.append(EVENTS_OF_ORDER % (ts, ts + 2, ts + 3, number % 7, ts + 6))
         size += len(chunks[-1])
         number += 1
     return b"".join(chunks) + b"\n]}\n"

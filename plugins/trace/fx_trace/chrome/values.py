@@ -1,97 +1,164 @@
-"""Values: where those of an array of JSON begin and end. Brackets are counted, not paired.
-
-What lies between the first and the last bracket of a value is for a parser to judge.
-"""
+"""Values of JSON as what tables have: times, numbers of processes, threads and ids, and texts."""
 
 from __future__ import annotations
 
-import enum
-import re
-from typing import Final
+import hashlib
+import json
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Any, Final
 
-__all__ = ["SEPARATOR", "Reason", "values"]
+import numpy as np
+from numpy.typing import NDArray
 
-SEPARATOR: Final = re.compile(rb"[ \t\r\n,]*+")
-NESTED: Final = 6
-"""Brackets within brackets that one pattern knows; events have fewer."""
-PLAIN: Final = rb'[^][{}"]++'
-STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+from fx_trace.chrome.rules import NO_TIME
+from fx_trace.chrome.scan import Block, Report
+from fx_trace.rules import STRING_OVER_LIMIT
+from fxframework.io.words import U64_MAX
+from fxframework.model.clock import NS_MAX, NS_MIN
+from fxframework.model.strings import StringPool
 
+__all__ = ["Codes", "Ids", "number_of", "plain", "shown", "times"]
 
-def _balanced(levels: int) -> bytes:
-    """Return the pattern of a value in brackets, with so many levels of others in it."""
-    inside = b"|".join([PLAIN, STRING])
-    for _ in range(levels):
-        inside = b"|".join([PLAIN, STRING, rb"[\[{](?:%b)*+[\]}]" % inside])
-    return rb"[\[{](?:%b)*+[\]}]" % inside
-
-
-VALUE: Final = re.compile(
-    rb'%b|%b|[^"\[{][^][{}", \t\r\n]*+' % (_balanced(NESTED), STRING), re.DOTALL
-)
-"""A value in brackets, a string, or a word, which has one byte at least, whatever that is."""
-PIECE: Final = re.compile(
-    rb'(?:%b|%b|%b)++|([\[{]++)|([\]}]++)|(")' % (PLAIN, STRING, _balanced(NESTED)), re.DOTALL
-)
-"""In a value in brackets: what is whole, brackets that open or close, and an open string."""
-
-
-class Reason(enum.Enum):
-    """Why there are no more values."""
-
-    FULL = enum.auto()
-    """As many were found as were asked for."""
-    CLOSED = enum.auto()
-    """The bracket that closes the array follows."""
-    ENDED = enum.auto()
-    """The data ends."""
-    OPEN = enum.auto()
-    """A value does not end."""
+I64 = NDArray[np.int64]
+EXACT: Final = 2.0**41
+"""Microseconds below which a double, times 1000, is nearest to the right integer."""
+NANOSECOND: Final = Decimal("0.001")
+"""In microseconds."""
+ROUNDING: Final = Context(prec=60, rounding=ROUND_HALF_UP)
+DECIMALS: Final = json.JSONDecoder(parse_float=Decimal, parse_int=Decimal)
+AS_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+LONGEST_KEPT: Final = 1 << 10
+"""Bytes of the strings whose codes are kept: longer ones rarely repeat."""
 
 
-def values(
-    data: memoryview[int], offset: int, most: int
-) -> tuple[list[int], list[int], int, Reason]:
-    """Find at most ``most`` values of an array, from an offset on.
+class Numbers(dict[Any, int]):
+    """Numbers of values of JSON, which a subclass gives."""
 
-    Return where they begin, where they end, where the search ended, and why. Commas and spaces
-    between values are passed over.
+    def of(self, values: Sequence[Any], kind: type) -> NDArray[Any]:
+        """Return the numbers of values, of shape (n,)."""
+        try:
+            return np.array(list(map(self.__getitem__, values)), kind)
+        except TypeError:  # an object or an array, which no dictionary has
+            return np.array([self[plain(value)] for value in values], kind)
+
+
+class Codes(Numbers):
+    """Codes of strings in the pool; -1 of None. Of long ones it has ``longest`` bytes, if not 0."""
+
+    def __init__(self, pool: StringPool, longest: int, report: Report) -> None:
+        super().__init__({None: -1})
+        self._pool = pool
+        self._longest = longest
+        self._report = report
+        self.offset = 0
+        """Of the events that have the strings."""
+
+    def __missing__(self, value: Any) -> int:
+        text = value if isinstance(value, str) else AS_JSON(value)
+        data = encoded(text)
+        if self._longest and len(data) > self._longest:
+            self._report(STRING_OVER_LIMIT, self.offset, value=len(data))
+            data = data[: self._longest]
+        code = self._pool.intern(data)
+        # Of other values, 1, 1.0 and true would be the same key.
+        if text is value and len(data) <= LONGEST_KEPT:
+            self[value] = code
+        return code
+
+
+class Ids(Numbers):
+    """Numbers of processes and threads by what events have: 7, "7" and "0x7" are one."""
+
+    def __missing__(self, value: Any) -> int:
+        number = number_of(value)
+        self[value] = number
+        return number
+
+    def texts(self) -> dict[int, str]:
+        """Return the texts that are not numbers, which are names as well, by number."""
+        texts = [text for text in self if isinstance(text, str) and integer_of(text) is None]
+        return {self[text]: text for text in texts}
+
+
+# --- Times ---------------------------------------------------------------------------------------
+
+
+def times(key: str, block: Block, places: I64, report: Report) -> tuple[I64, NDArray[np.bool_]]:
+    """Return microseconds of events as nanoseconds, and which of them are times, both (places,).
+
+    Fractions are rounded to the nearest nanosecond. Where a double is not enough, the digits are
+    taken from the bytes of the event. What is not a time is reported.
     """
-    starts: list[int] = []
-    stops: list[int] = []
-    size = len(data)
-    while True:
-        separator = SEPARATOR.match(data, offset)
-        offset = offset if separator is None else separator.end()
-        if offset >= size:
-            return starts, stops, size, Reason.ENDED
-        if data[offset] == ord("]"):
-            return starts, stops, offset, Reason.CLOSED
-        if len(starts) == most:
-            return starts, stops, offset, Reason.FULL
-        value = VALUE.match(data, offset)
-        stop = value.end() if value is not None else _behind_brackets(data, offset)
-        if stop > size:
-            return starts, stops, offset, Reason.OPEN
-        starts.append(offset)
-        stops.append(stop)
-        offset = stop
+    values = block.column(key, places)
+    is_plain = set(map(type, values)) <= {int, float}
+    if is_plain and all(-EXACT < value < EXACT for value in values):
+        rounded = np.floor(np.array(values, np.float64) * 1000 + 0.5)
+        return rounded.astype(np.int64), np.ones(rounded.size, np.bool_)
+    ns = np.zeros(len(values), np.int64)
+    is_time = np.zeros(len(values), np.bool_)
+    for index, (place, value) in enumerate(zip(places.tolist(), values, strict=True)):
+        written = value
+        if isinstance(value, float):
+            raw = bytes(block.data[block.starts[place] : block.stops[place]])
+            written = DECIMALS.decode(raw.decode("utf-8", "surrogateescape"))[key]
+        exact = nanoseconds(written)
+        if exact is not None and NS_MIN <= exact <= NS_MAX:
+            ns[index] = exact
+            is_time[index] = True
+        else:
+            report(NO_TIME, int(block.starts[place]), value=f"{key} is {shown(value)}")
+    return ns, is_time
 
 
-def _behind_brackets(data: memoryview[int], offset: int) -> int:
-    """Return where a value ends that has deep brackets or does not end; then beyond the data."""
-    beyond = len(data) + 1
-    if data[offset] == ord('"'):
-        return beyond
-    depth = 1
-    for piece in PIECE.finditer(data, offset + 1):
-        opening, closing, quote = piece.groups()
-        if opening is not None:
-            depth += len(opening)
-        elif closing is not None:
-            if len(closing) >= depth:
-                return piece.start() + depth
-            depth -= len(closing)
-        elif quote is not None:
-            break
-    return beyond
+def nanoseconds(value: Any) -> int | None:
+    """Return microseconds, a number or text, as nanoseconds, rounded; None if it is not a time."""
+    if isinstance(value, bool) or not isinstance(value, Decimal | float | int | str):
+        return None
+    try:
+        # A number of more digits than the precision is refused, before it takes all memory.
+        return int(ROUNDING.quantize(Decimal(value), NANOSECOND) * 1000)
+    except (InvalidOperation, ValueError):  # ValueError: it is not a number (NaN)
+        return None
+
+
+# --- Numbers and texts ---------------------------------------------------------------------------
+
+
+def integer_of(text: str) -> int | None:
+    """Return the integer that a text is, hexadecimal behind 0x; None of other text."""
+    base = 16 if text[:2] in {"0x", "0X"} else 10
+    try:
+        return int(text, base)
+    except ValueError:
+        return None
+
+
+def number_of(value: Any) -> int:
+    """Return an id as a number of 64 bits: a number, a text that is one, of others a hash."""
+    if value is None:
+        return 0
+    text = value if isinstance(value, str) else AS_JSON(value).removesuffix(".0")
+    number = integer_of(text)
+    if number is None:
+        digest = hashlib.blake2b(encoded(text), digest_size=8).digest()
+        number = int.from_bytes(digest, "little")
+    return number & U64_MAX
+
+
+def plain(value: Any) -> Any:
+    """Return a value that a dictionary can have as a key; objects and arrays as text."""
+    return AS_JSON(value) if isinstance(value, (dict, list)) else value
+
+
+def shown(value: Any) -> str:
+    """Return the beginning of a value, for a finding."""
+    return ascii(AS_JSON(value))[1:41]
+
+
+def encoded(text: str) -> bytes:
+    """Return the bytes of a string; bytes that were not UTF-8 and lone surrogates as they were."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")

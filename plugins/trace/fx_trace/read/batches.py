@@ -15,7 +15,7 @@ from fx_trace.indexed import THREADS
 from fx_trace.kinds import ArgType, EventType, SchedulingType
 from fx_trace.meaning import ASYNC_SCOPE, EVENTS_OF, KIND_OF_SLICE
 from fx_trace.read.chunks import Chunk
-from fx_trace.read.first_pass import TracePass
+from fx_trace.read.first_pass import EventPass
 from fx_trace.read.match import durations
 from fxframework.kernels.buffers import gathered
 from fxframework.kit.scanned import Batch, Columns, value_columns
@@ -50,7 +50,7 @@ class _Maker:
     """Makes the columns of a part, each when it is asked for. It does not refer to the capture."""
 
     def __init__(
-        self, passed: TracePass, part: Chunk, pool: StringPool, data: NDArray[np.uint8]
+        self, passed: EventPass, part: Chunk, pool: StringPool, data: NDArray[np.uint8]
     ) -> None:
         self.passed = passed
         self.chunk = part
@@ -93,6 +93,15 @@ class _Maker:
             "name": lambda: picked(events.name),
         }
 
+    def ids_of(self, picked: _Picked, kind: EventType) -> NDArray[np.uint64]:
+        """Return the ids of events of an asynchronous kind, and 0 of others."""
+        if not self.passed.reader.events_seen(kind):
+            return np.broadcast_to(np.uint64(0), picked.count)
+        events = self.chunk.events
+        has_id = picked(events.kind) == kind
+        ids = np.where(has_id, picked(events.word), 0)
+        return ids.view(np.uint64)
+
     def slices(self) -> tuple[int, Columns]:
         """Durations and asynchronous operations."""
         events = self.chunk.events
@@ -101,12 +110,6 @@ class _Maker:
         picked = self.events_of("slices")
         first_row = self.chunk.first["slices"]
         rows = slice(first_row, first_row + picked.count)
-
-        def ids() -> NDArray[np.uint64]:
-            if not events_seen(EventType.ASYNC_BEGIN):
-                return np.broadcast_to(np.uint64(0), picked.count)
-            is_async = picked(events.kind) == EventType.ASYNC_BEGIN
-            return np.where(is_async, picked(events.word), 0).view(np.uint64)
 
         def kinds() -> NDArray[np.uint8]:
             number_of_events = events_seen(*EVENTS_OF["slices"])
@@ -123,7 +126,7 @@ class _Maker:
             "depth": lambda: spans.depth[rows],
             "parent": lambda: spans.parent[rows],
             "kind": kinds,
-            "id": ids,
+            "id": lambda: self.ids_of(picked, EventType.ASYNC_BEGIN),
         }
 
     def instants(self) -> tuple[int, Columns]:
@@ -138,13 +141,11 @@ class _Maker:
                 scope[picked(events.kind) == EventType.ASYNC_INSTANT] = ASYNC_SCOPE
             return scope
 
-        def ids() -> NDArray[np.uint64]:
-            if not has_async:
-                return np.broadcast_to(np.uint64(0), picked.count)
-            is_plain = picked(events.kind) == EventType.INSTANT
-            return np.where(is_plain, 0, picked(events.word)).view(np.uint64)
-
-        return picked.count, {**self.common(picked), "scope": scopes, "id": ids}
+        return picked.count, {
+            **self.common(picked),
+            "scope": scopes,
+            "id": lambda: self.ids_of(picked, EventType.ASYNC_INSTANT),
+        }
 
     def flows(self) -> tuple[int, Columns]:
         """Points of flows."""
@@ -355,14 +356,14 @@ _MAKERS: dict[str, Callable[[_Maker], tuple[int, Columns]]] = {
 
 
 def batch_of(
-    name: str, passed: TracePass, part: Chunk, pool: StringPool, data: NDArray[np.uint8]
+    name: str, passed: EventPass, part: Chunk, pool: StringPool, data: NDArray[np.uint8]
 ) -> Batch:
     """Return the rows of a streamed table that a part holds."""
     rows, columns = _MAKERS[name](_Maker(passed, part, pool, data))
     return Batch(part.first[name], rows, columns)
 
 
-def small_columns(name: str, passed: TracePass, pool: StringPool) -> Columns:
+def small_columns(name: str, passed: EventPass, pool: StringPool) -> Columns:
     """Return the columns of `threads` or `processes`, but ``row``."""
     tasks = passed.tasks
     if name == "threads":

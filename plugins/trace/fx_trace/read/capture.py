@@ -6,9 +6,10 @@ and the columns of tables from ``batches``.
 
 from __future__ import annotations
 
+import abc
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.read.batches import batch_of, small_columns
+from fx_trace.read.chunk_maker import ChunkMaker
 from fx_trace.read.chunks import Chunk
-from fx_trace.read.first_pass import CountingPass, TracePass
+from fx_trace.read.first_pass import CountingPass, EventPass, TracePass
 from fx_trace.read.match import other_text_detail
 from fx_trace.read.rows import RowReader
 from fx_trace.read.tables import SCHEMAS, STREAMED
@@ -35,17 +37,76 @@ if TYPE_CHECKING:
     from fx_trace.records import TraceRecord
     from fxframework.model.diagnostics import Diagnostics
 
-__all__ = ["TraceCapture"]
+__all__ = ["EventCapture", "TraceCapture"]
 
 I64 = NDArray[np.int64]
 LISTED = 1000
 """Providers and clocks that a summary lists."""
-UNLIMITED_DEPTH = 1 << 30
 WITH_ARGUMENTS = frozenset(["args", "counters", "sched", "trace_objects"])
 """Tables whose rows depend on arguments."""
 
 
-class TraceCapture(ScannedCapture[TracePass, Chunk]):
+PassT = TypeVar("PassT", bound=EventPass)
+
+
+class EventCapture(ScannedCapture[PassT, Chunk]):
+    """A capture of events, which ``EventPass`` matches."""
+
+    @abc.abstractmethod
+    def _new_pass(self, *, whole: bool, ordered: bool) -> PassT:
+        """Return a pass to which nothing was added."""
+
+    def _run_pass(self, *, whole: bool) -> PassT:
+        """Read and match in the order of the file; where times step back, once more, sorted."""
+        passed = self._new_pass(whole=whole, ordered=False)
+        if not self._add_all(passed):
+            out_of_order = passed.out_of_order
+            passed = self._new_pass(whole=False, ordered=True)
+            passed.out_of_order = out_of_order
+            self._add_all(passed)
+        passed.keep_rows()
+        passed.finish()
+        return passed
+
+    def _add_all(self, passed: PassT) -> bool:
+        """Add all chunks to a pass; return whether it can do with them in this order."""
+        for chunk in self._chunks(passed.reader):
+            if passed.must_be_ordered:
+                return False
+            passed.add(chunk)
+        return not passed.must_be_ordered
+
+    def _chunks(self, reader: ChunkMaker) -> Iterator[Chunk]:
+        """Yield the chunks of the file."""
+        for chunk in reader.chunks():
+            yield chunk
+            self._check_open()
+            self.source.position = min(chunk.end, self.source.size)
+
+    def _parts(self, passed: PassT) -> Iterator[Chunk]:
+        """Return the rows of the whole file, which the pass has kept."""
+        return iter([passed.whole] if passed.whole is not None else [])
+
+    def _value(self, note: Note) -> object:
+        if note.rule is rules.ENDS_BY_ANOTHER_NAME:
+            return other_text_detail(note.value, self.strings)
+        return note.value
+
+    def _report(self, passed: PassT) -> None:
+        """Report the findings of matching, and slices never closed."""
+        super()._report(passed)
+        max_listed = self.request.limits.max_findings
+        total, offsets = passed.open_slices(self._parts(passed), max_listed)
+        self.report_offsets(rules.NEVER_CLOSED, offsets, total)
+
+    def _batch(self, name: str, passed: PassT, part: Chunk) -> Batch:
+        return batch_of(name, passed, part, self.strings, self.source.data)
+
+    def _small(self, name: str, passed: PassT) -> Columns:
+        return small_columns(name, passed, self.strings)
+
+
+class TraceCapture(EventCapture[TracePass]):
     """A trace archive (document 002, `Archive`)."""
 
     format = "trace"
@@ -126,35 +187,14 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
         """Return what reads rows from the beginning of the file, with the capture's strings."""
         return RowReader(self.file(), self.request.limits, self.strings, args=args)
 
-    def _run_pass(self, *, whole: bool) -> TracePass:
-        """Read and match in the order of the file; where times step back, once more, sorted."""
-        passed = self._new_pass(whole=whole, ordered=False)
-        if not self._add_all(passed):
-            out_of_order = passed.out_of_order
-            passed = self._new_pass(whole=False, ordered=True)
-            passed.out_of_order = out_of_order
-            self._add_all(passed)
-        passed.keep_rows()
-        passed.finish()
-        return passed
-
     def _new_pass(self, *, whole: bool, ordered: bool) -> TracePass:
-        """Return a pass to which nothing was added."""
         return TracePass(
             self.row_reader(),
-            self.request.limits.max_depth or UNLIMITED_DEPTH,
+            self.request.limits,
             ordered=ordered,
             in_memory=whole,
             by_name=self.request.options.get("match") == "name",
         )
-
-    def _add_all(self, passed: TracePass) -> bool:
-        """Add all chunks to a pass; return whether it can do with them in this order."""
-        for chunk in self._chunks(passed.reader):
-            if passed.must_be_ordered:
-                return False
-            passed.add(chunk)
-        return not passed.must_be_ordered
 
     _counted: CountingPass | None = None
 
@@ -166,7 +206,7 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
         if self._counted is None:
             if not self._reported:
                 self.diagnostics.forget(self.rules)
-            passed = CountingPass(self.row_reader())
+            passed = CountingPass(self.row_reader(), self.request.limits)
             for chunk in self._chunks(passed.reader):
                 passed.add(chunk)
             passed.finish()
@@ -182,7 +222,7 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
     def _parts(self, passed: TracePass) -> Iterator[Chunk]:
         """Return the chunks of the file once more, without arguments if they are read again."""
         if passed.whole is not None:
-            return iter([passed.whole])
+            return super()._parts(passed)
         return self._chunks(self.row_reader(args=False))
 
     def _parts_with(self, name: str, passed: TracePass) -> Iterator[Chunk]:
@@ -190,13 +230,6 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
         if passed.whole is not None or name not in WITH_ARGUMENTS:
             return self._parts(passed)
         return self._chunks(self.row_reader())
-
-    def _chunks(self, reader: RowReader) -> Iterator[Chunk]:
-        """Yield the chunks of the file."""
-        for chunk in reader.chunks():
-            yield chunk
-            self._check_open()
-            self.source.position = min(chunk.end, self.source.size)
 
     def chunks(self) -> Iterator[Chunk]:
         """Return all raw rows but arguments, after the first pass; may be asked for again."""
@@ -208,15 +241,8 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
         name_bytes = provider.name.encode(errors="surrogateescape")
         return name_bytes[:longest].decode(errors="replace")
 
-    # --- Findings --------------------------------------------------------------------------------
-
-    def _value(self, note: Note) -> object:
-        if note.rule is rules.ENDS_BY_ANOTHER_NAME:
-            return other_text_detail(note.value, self.strings)
-        return note.value
-
     def _report(self, passed: TracePass) -> None:
-        """Report what is in no note: findings of records, times, and slices never closed."""
+        """Report findings of records, times, and of matching."""
         if passed.reader.file.begins_wrong:
             self.diagnostics.add(rules.NO_MAGIC, 0, 0)
         if passed.out_of_order is not None:
@@ -225,19 +251,8 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
         passed.reader.report(self.diagnostics)
         passed.reader.report_more(self.diagnostics)
         super()._report(passed)
-        max_listed = self.request.limits.max_findings
-        total, offsets = passed.open_slices(self._parts(passed), max_listed)
-        self.report_offsets(rules.NEVER_CLOSED, offsets, total)
         for rule, unpaired in passed.unpaired:
             self.report_offsets(rule, unpaired)
-
-    # --- Tables and summary ----------------------------------------------------------------------
-
-    def _batch(self, name: str, passed: TracePass, part: Chunk) -> Batch:
-        return batch_of(name, passed, part, self.strings, self.source.data)
-
-    def _small(self, name: str, passed: TracePass) -> Columns:
-        return small_columns(name, passed, self.strings)
 
     def _facts(self, passed: TracePass) -> dict[str, Any]:
         """Byte order, providers and clocks."""

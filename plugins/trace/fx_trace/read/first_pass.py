@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,12 @@ from fx_trace import rules
 from fx_trace.indexed import THREADS
 from fx_trace.kinds import EventType
 from fx_trace.meaning import IS_ROW_OF, rows_of_events
+from fx_trace.read.chunk_maker import ChunkMaker
 from fx_trace.read.chunks import Chunk, WholeRows
 from fx_trace.read.match import Events, Match, Spans, longest_first
 from fx_trace.read.rows import RowReader
 from fx_trace.read.threads import TaskCollector
+from fxframework.io.limits import Limits
 from fxframework.io.source import RELEASED
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.sorting import order_and_keys
@@ -26,11 +28,12 @@ from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.wire.findings import Findings
 
-__all__ = ["CountingPass", "TracePass"]
+__all__ = ["CountingPass", "EventPass", "TracePass"]
 
 I64 = NDArray[np.int64]
 BLOCK = 1 << 17
 """Rows that are looked at together."""
+UNLIMITED_DEPTH = 1 << 30
 PROBED = 1 << 14
 """Events among which slices are looked for together."""
 IS_SLICE = IS_ROW_OF["slices"]
@@ -44,19 +47,23 @@ IDENTIFIED = tuple(range(EventType.ASYNC_BEGIN, EventType.FLOW_END + 1))
 Cells = Mapping[str, NDArray[Any]]
 
 
-class TracePass(FirstPass[Chunk]):
-    """What one pass over the whole file finds."""
+class EventPass(FirstPass[Chunk]):
+    """What one pass over a whole file of events finds."""
+
+    by_id: ClassVar[bool] = False
+    """Whether ids alone tell asynchronous operations apart."""
 
     def __init__(
         self,
-        reader: RowReader,
-        max_depth: int,
+        reader: ChunkMaker,
+        limits: Limits,
         *,
         ordered: bool,
         in_memory: bool,
         by_name: bool = False,
     ) -> None:
         self.reader = reader
+        self._limits = limits
         self._by_name = by_name
         """Whether ends are matched by name."""
         self._in_memory = in_memory
@@ -68,7 +75,6 @@ class TracePass(FirstPass[Chunk]):
         self._rows = WholeRows(reader.source.size) if in_memory else None
         self._released = 0
         self._bounds: tuple[int, int] | None = None
-        self._max_depth = max_depth
         self._collector = TaskCollector()
         self._sorted = SortedRuns()
         self._unnamed = np.zeros(0, np.int64)
@@ -76,10 +82,14 @@ class TracePass(FirstPass[Chunk]):
         self._new_match()
 
     def _new_match(self) -> None:
-        self._findings = Findings(self.reader.findings.limit, rules.RULES.numbers)
+        self._findings = Findings(self._limits.max_findings, rules.RULES.numbers)
         self.spans = Spans(in_memory=self._in_memory)
         self._match = Match(
-            self._findings, self._max_depth, by_name=self._by_name, in_order=not self.ordered
+            self._findings,
+            self._limits.max_depth or UNLIMITED_DEPTH,
+            by_name=self._by_name,
+            by_id=self.by_id,
+            in_order=not self.ordered,
         )
         self._match.unnamed = self._unnamed
 
@@ -132,7 +142,7 @@ class TracePass(FirstPass[Chunk]):
         if self._rows is None:
             return
         reader = self.reader
-        self.whole = self._rows.chunk(dict(reader.rows), reader.threads.pids)
+        self.whole = self._rows.chunk(dict(reader.rows), reader.pids)
         self._rows = None
         if self.out_of_order is not None:
             self.ordered = True
@@ -181,7 +191,7 @@ class TracePass(FirstPass[Chunk]):
         if times is None:
             times = columns["time"][order]
         longest_first(order, times, columns)
-        pids = self.reader.threads.pids
+        pids = self.reader.pids
         names = ("kind", "thread", "finish", "row")
         for first in range(0, order.size, BLOCK):
             index = order[first : first + BLOCK]
@@ -226,7 +236,7 @@ class TracePass(FirstPass[Chunk]):
     def finish(self) -> None:
         """Settle what needs the whole file: sorted matching, threads, names."""
         self._match_in_order_of_time()
-        self.tasks = self._collector.settle(self.reader.threads.known())
+        self.tasks = self.reader.known_tasks(self._collector)
         match = self._match
         self.unpaired = [
             (rules.FLOW_WITHOUT_BEGIN, match.flows.first_offsets(begun=False)),
@@ -284,15 +294,6 @@ class TracePass(FirstPass[Chunk]):
         return {"processes": self.tasks.processes.size, "threads": self.tasks.pids.size, **rows}
 
     @property
-    def kinds(self) -> dict[str, int]:
-        """Records of each kind, by the names of record JSON."""
-        counts: Counter[str] = Counter()
-        for number in np.flatnonzero(self.reader.kinds_seen).tolist():
-            name = wire.KIND_NAMES.get(number) or _kind_name(*divmod(number, 16))
-            counts[name] += int(self.reader.kinds_seen[number])
-        return dict(counts)
-
-    @property
     def timeline(self) -> Timeline:
         """Events per stretch of time, for the busiest threads."""
         first_time, last_time = self.range
@@ -313,11 +314,26 @@ class TracePass(FirstPass[Chunk]):
         return sketch(events.time, events.thread, (first_time, last_time), labels)
 
 
+class TracePass(EventPass):
+    """What one pass over a whole trace finds."""
+
+    reader: RowReader
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Records of each kind, by the names of record JSON."""
+        counts: Counter[str] = Counter()
+        for number in np.flatnonzero(self.reader.kinds_seen).tolist():
+            name = wire.KIND_NAMES.get(number) or _kind_name(*divmod(number, 16))
+            counts[name] += int(self.reader.kinds_seen[number])
+        return dict(counts)
+
+
 class CountingPass(TracePass):
     """What a pass finds that neither sorts nor matches events: counts, damage, times."""
 
-    def __init__(self, reader: RowReader) -> None:
-        super().__init__(reader, 0, ordered=False, in_memory=False)
+    def __init__(self, reader: RowReader, limits: Limits) -> None:
+        super().__init__(reader, limits, ordered=False, in_memory=False)
 
     def add(self, chunk: Chunk) -> None:
         """Take in a chunk."""

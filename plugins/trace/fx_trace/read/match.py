@@ -243,13 +243,20 @@ class Match:
     """Nests the slices of events that ``take`` gives it, in file order or in order of time.
 
     An end closes the innermost slice that a begin opened; ``by_name``, the innermost one of its
-    name, and what was begun inside is never closed. ``unnamed`` are the codes of the
+    name, and what was begun inside is never closed. Asynchronous slices are matched by process,
+    name and id; ``by_id``, by the id alone. ``unnamed`` are the codes of the
     texts of strings that nobody registered, which may be any name. ``unclosed`` counts slices that
     no event has ended.
     """
 
     def __init__(
-        self, findings: Findings, max_depth: int, *, by_name: bool, in_order: bool
+        self,
+        findings: Findings,
+        max_depth: int,
+        *,
+        by_name: bool,
+        in_order: bool,
+        by_id: bool = False,
     ) -> None:
         self.findings = findings
         self.unclosed = 0
@@ -258,6 +265,7 @@ class Match:
         self.operations = Ids()
         self._max_depth = max_depth
         self._by_name = by_name
+        self._by_id = by_id
         self._in_order = in_order
         self._on_threads = Nesting(0, values=1, any_name=True)
         self._steps_back = StepsBack() if in_order else None
@@ -326,9 +334,11 @@ class Match:
             is_back = np.flatnonzero(times < earlier)
             steps_back = int(is_back[0]) if is_back.size else -1
             self._last_operation = int(times[-1])
-        # An operation is a name within a process.
-        processes = pids[events["thread"]]
-        operations = self._operations.enter(processes, events["name"].astype(np.int64))
+        operations: I64 = np.zeros(times.size, np.int64)
+        if not self._by_id:
+            # An operation is a name within a process.
+            processes = pids[events["thread"]]
+            operations = self._operations.enter(processes, events["name"].astype(np.int64))
         keys = self._operation_ids.enter(operations, np.ascontiguousarray(events["word"]))
         numbers = self._operation_numbers.enter(keys).astype(np.int32)
         nesting = self._of_operations
@@ -352,9 +362,10 @@ class Match:
         names = any_names(kind.size)
         if has_names:
             # Both codes as one number: nearly always, those of an end are those of its begin.
-            texts[:, 0] = events["category"]
+            # Of Chrome JSON, what there is not has the code -1.
+            texts[:, 0] = np.maximum(events["category"], NO_NAME)
             texts *= PAIRED
-            texts[:, 0] += events["name"]
+            texts[:, 0] += np.maximum(events["name"], NO_NAME)
             if self._by_name:
                 names = self._names_to_match(events["name"], what == END)
         finish = known_ends(events["finish"]) if has_spans else None

@@ -19,16 +19,12 @@ from fx_trace.indexed import STRINGS, THREADS, Process, Thread
 from fx_trace.kinds import ArgType, EventType, RecordType
 from fx_trace.meaning import (
     COLUMNS,
-    EVENTS_OF,
-    IS_ROW_OF,
     MAKERS,
-    NUMERIC,
     PRIORITIES,
     PROCESS_NAME,
     TABLE_CODE,
     TABLE_OF_EVENT,
     Cells,
-    rows_of_events,
 )
 from fx_trace.read.blocks import (
     SAID,
@@ -38,8 +34,9 @@ from fx_trace.read.blocks import (
     TraceFile,
     trace_format,
 )
-from fx_trace.read.chunks import Chunk, filled_of
-from fx_trace.read.threads import GONE, FirstUses, Threads
+from fx_trace.read.chunk_maker import ROWS_OF, ChunkMaker, is_numeric
+from fx_trace.read.chunks import Chunk
+from fx_trace.read.threads import GONE, FirstUses, TaskCollector, Tasks, Threads
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.kernels.pools import codes_of
@@ -99,11 +96,6 @@ KIND_FIELDS = {
     **{cls: cls.layout.family.kinds[1] for cls in UNDEFINED},
 }
 """The fields that tell the subtypes."""
-ROWS_OF = {
-    "sched": "sched", "logs": "logs", "args": "args", "blobs": "blobs", "objects": "trace_objects",
-    "profiler": "trace_profiler", "counters": "counters",
-}  # fmt: skip
-"""By raw rows, the table that has as many."""
 
 
 class RowRecords:
@@ -180,7 +172,7 @@ class RowRecords:
         return self.picked(pids)  # type: ignore[no-any-return]
 
 
-class RowReader(TraceBlocks):
+class RowReader(TraceBlocks, ChunkMaker):
     """Reads the records of a trace into raw rows."""
 
     apart = frozenset([THREADS])
@@ -195,38 +187,31 @@ class RowReader(TraceBlocks):
 
         They are read in any case: one that does not fit makes a record damage.
         """
+        ChunkMaker.__init__(self)
         super().__init__(file, limits, strings, tables=())
         self.speakers.thread_pool = self.threads.pool
         self.longest_string = limits.max_string or 1 << 62
-        other_tables = (
-            "counters", "sched", "logs", "args", "blobs", "trace_objects", "trace_profiler",
-        )  # fmt: skip
-        self.rows = dict.fromkeys((*other_tables, *EVENTS_OF), 0)
-        """Rows so far, by table, and of `ends`."""
-        self.kinds_seen = np.zeros(wire.KINDS, np.int64)
-        """Records of each kind: by 16 * type + subtype, and by the numbers of ``format``."""
-        self.types_seen = 0
-        """A bit for each type of argument so far."""
-        self.has_end_args = False
-        """Whether any end event has arguments."""
         self.clocks: list[Clock] = [Clock()]
         """The clocks of events; the first one counts nanoseconds."""
         self.clock_numbers: dict[Clock, int] = {self.clocks[0]: 0}
         self.known_clocks: dict[int, tuple[Clock, int]] = {}
         """Clocks that were asked for, and their numbers, by identity: a hash takes longer."""
-        self.unnamed: list[int] = []
-        """Codes of ``<str#N>`` that were not given to a chunk yet."""
         self.markers = np.full(wire.MAX_STRING_INDEX + 1, -1, np.int32)
         """By index, the code of the text for a string that nobody registered; -1: not needed."""
         self.objects_by_key = Registrations()
         """The names of objects, by process and pointer, or by koid."""
         self.object_keys = Pairs()
         self.names_objects = False
-        self.parts: dict[str, list[Cells]] = {name: [] for name in COLUMNS}
-        """The rows of a block, by run."""
-        self.clock_parts: list[I64] = []
-        self.outside: list[I64] = []
         self.thread_columns: dict[tuple[int, Any], I32] = {}
+
+    @property
+    def pids(self) -> I64:
+        """The process koid of each thread so far."""
+        return self.threads.pids
+
+    def known_tasks(self, collector: TaskCollector) -> Tasks:
+        """Return the threads and processes of the file, with those that a collector has."""
+        return collector.settle(self.threads.known())
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the rows of each block; a file has one at least."""
@@ -234,10 +219,6 @@ class RowReader(TraceBlocks):
         for block in self.blocks():
             yield self.take_chunk(first, block.end)
             first = dict(self.rows)
-
-    def events_seen(self, *kinds: int) -> int:
-        """Return the number of events of these types so far."""
-        return sum(int(self.kinds_seen[16 * RecordType.EVENT + kind]) for kind in kinds)
 
     # --- What is read ---------------------------------------------------------------------------
 
@@ -446,40 +427,9 @@ class RowReader(TraceBlocks):
             cells["finish"] = cells["time"]
             if (cells["kind"] == EventType.DURATION_COMPLETE).any():
                 cells["finish"] = clocks.times(ordinals, cells["word"], None)
-            self.clock_parts.append(clocks.segments(ordinals, self.rows_in_block("events")))
+            self.clock_parts.append(clocks.segments(ordinals, self.rows_in_chunk("events")))
         self.parts[table].append(cells)
         return places
-
-    def rows_in_block(self, table: str) -> int:
-        """Return how many rows the runs of the block have so far."""
-        return sum(next(iter(cells.values())).size for cells in self.parts[table])
-
-    def count_rows(self, table: str, cells: Cells) -> None:
-        """Count rows that were put."""
-        if table in ROWS_OF:
-            self.rows[ROWS_OF[table]] += cells["offset"].size
-            return
-        counts = np.bincount(cells["kind"], minlength=16)
-        for name, kinds in EVENTS_OF.items():
-            self.rows[name] += int(counts[list(kinds)].sum())
-
-    def take_chunk(self, first: dict[str, int], end: int) -> Chunk:
-        """Return the rows of the block, and forget them."""
-        filled = {name: filled_of(COLUMNS[name], parts) for name, parts in self.parts.items()}
-        no_clocks = np.zeros((0, 2), np.int64)
-        clocks = np.concatenate([no_clocks, *self.clock_parts])
-        no_offsets = np.zeros(0, np.int64)
-        outside = np.concatenate([no_offsets, *self.outside])
-        chunk = Chunk(
-            **filled, first=first, after=dict(self.rows), clocks=clocks, outside=outside,
-            unnamed=self.unnamed, pids=self.threads.pids, end=end,
-        )  # fmt: skip
-        self.unnamed = []
-        self.clock_parts.clear()
-        self.outside.clear()
-        for parts in self.parts.values():
-            parts.clear()
-        return chunk
 
     # --- Arguments ------------------------------------------------------------------------------
 
@@ -520,12 +470,6 @@ class RowReader(TraceBlocks):
             groups.append((own.ordinals[records], group))
         return groups
 
-    def event_rows(self, kinds: I64) -> I64:
-        """Return the row of each event in its table, or what stands for the slice that it ends."""
-        rows = rows_of_events(kinds, self.rows)
-        is_end = IS_ROW_OF["ends"].take(kinds)
-        return np.where(is_end, wire.PARENT_END - rows, rows) if is_end.any() else rows
-
     def report_counters(self, items: Many, kinds: I64, picked: Any, tables: Any) -> None:
         """Report arguments of counters, of those picked, that are something else than numbers."""
         is_strange = (tables == wire.TABLE_COUNTERS) & ~is_numeric(kinds)
@@ -550,34 +494,12 @@ class RowReader(TraceBlocks):
             for name in list(cells):
                 column = np.concatenate([group[name] for _, group in groups])
                 cells[name] = column[order]
-        present = np.flatnonzero(np.bincount(cells["type"]))
-        self.types_seen |= sum(1 << kind for kind in present.tolist())
-        self.has_end_args |= bool((cells["parent"] <= wire.PARENT_END).any())
-        if "events" in merged and (cells["table"] == wire.TABLE_COUNTERS).any():
-            self.put_counters(cells)
         if "sched" in merged:
             self.put_priorities(cells, merged["sched"])
         if "objects" in merged:
             self.put_processes(cells, merged["objects"])
         self.refer(run, (ordinals, cells), merged)
-        self.parts["args"].append(cells)
-        self.rows["args"] += cells["type"].size
-
-    def put_counters(self, cells: Cells) -> None:
-        """Make a row for each argument of a counter that is a number; others have no row."""
-        of_counters = cells["table"] == wire.TABLE_COUNTERS
-        args = np.flatnonzero(of_counters & is_numeric(cells["type"]))
-        parent = np.where(of_counters, -1, cells["parent"])
-        first_row = self.rows["counters"]
-        parent[args] = np.arange(first_row, first_row + args.size)
-        cells["parent"] = parent
-        # The rows of the run's events are put already, those of its arguments are not.
-        events_of_run = self.parts["events"][-1]["offset"].size
-        first_event = self.rows_in_block("events") - events_of_run
-        first_arg = self.rows_in_block("args")
-        events = first_event + cells["row"][args]
-        self.parts["counters"].append({"event": events, "arg": first_arg + args})
-        self.rows["counters"] += args.size
+        self.put_args(cells)
 
     def put_priorities(self, cells: Cells, sched: Cells) -> None:
         """Take priorities from the arguments of scheduling records."""
@@ -643,7 +565,7 @@ class RowReader(TraceBlocks):
         keys = self.object_keys.find(owners, cells["value"][args])
         names = self.objects_by_key.find(keys, ordinals[args])
         is_named = names >= 0
-        named_args = self.rows_in_block("args") + args[is_named]
+        named_args = self.rows_in_chunk("args") + args[is_named]
         self.parts["annotations"].append({"arg": named_args, "name": names[is_named]})
 
     # --- Threads --------------------------------------------------------------------------------
@@ -825,12 +747,6 @@ class ClocksOfRun:
         numbers = self.by_row[ordinals]
         begins = np.flatnonzero(begins_of_runs(numbers))
         return np.stack([first + begins, numbers[begins]], 1)
-
-
-def is_numeric(kinds: I64) -> Mask:
-    """Return which types of arguments are numbers."""
-    is_number: Mask = (kinds >= NUMERIC[0]) & (kinds <= NUMERIC[1])
-    return is_number
 
 
 def value_of(items: Many, kinds: I64, picked: Any) -> I64:
