@@ -12,8 +12,9 @@ import numpy as np
 from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import LATEST, FileHeader
+from fx_xray.read.events import picked
 from fx_xray.read.header import asked_order
-from fx_xray.read.views import chosen_events, picked, whole_of
+from fx_xray.read.views import chosen_events, whole_of
 from fx_xray.write.merge import (
     MOST_PADDED,
     WRITTEN_ORDER,
