@@ -165,7 +165,8 @@ def listed(block: Frames) -> NDArray[np.int64]:
 class Walk:
     """A walk through a file behind its header; ``frames`` finds the records.
 
-    It is a ``fxframework.wire.walk.Walk`` to what makes lines, which sets ``state`` and ``at``.
+    What makes lines uses it in place of ``fxframework.wire.walk.Walk``, and sets ``state``, ``at``
+    and ``block``.
     """
 
     views = None
@@ -188,7 +189,7 @@ class Walk:
         }
         """The classes of records by their kinds, in the version of the file."""
         self.at = 0
-        """The byte of the next record, where records are read in the turns of lines."""
+        """The byte of the next record, which only what makes lines needs."""
         self.block = NO_BLOCK
         """The buffer of which registers are known."""
         self.call: Any = None
