@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from fxframework.errors import MissingExtraError, UsageError, did_you_mean, readable_name
+from fxframework.model.frame import ARGUMENT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,8 +36,6 @@ CAPTURE = "capture"
 """Column with the name of the capture, if there are several captures."""
 ARGS = "args"
 """Column of joined views with the arguments as a struct."""
-ARGUMENT = "arg_"
-"""Prefix of columns with the values of an argument."""
 UNNAMED = "unnamed"
 """Member of the struct for arguments without a name."""
 WORD = re.compile(r'"((?:[^"]|"")+)"|[A-Za-z_][A-Za-z_0-9]*')

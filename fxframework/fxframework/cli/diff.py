@@ -12,7 +12,7 @@ from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.options import side_options
 from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import amount, fields, optional_fields, printable
+from fxframework.cli.text import amount, cut, fields, optional_fields, printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.verbs import BY, compared_by
 
@@ -256,9 +256,7 @@ def change_line(session: Session, before: Entry, after: Entry) -> str:
 def _json(session: Session, value: Any) -> str:
     """Format a value as JSON, shortened without -v."""
     text = printable(session.screen.json_line(value).decode().rstrip("\n"))
-    if len(text) > LONGEST and not session.settings.verbose:
-        text = text[: LONGEST - 1] + "…"
-    return text
+    return text if session.settings.verbose else cut(text, LONGEST)
 
 
 def _print_rest(screen: Screen, hidden_count: int, indent: str) -> None:

@@ -14,7 +14,7 @@ from fxframework.cli import complete
 from fxframework.cli.calls import length
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import amount, duration, fields, printable, sparkline, wrapped
+from fxframework.cli.text import amount, cut, duration, fields, printable, sparkline, wrapped
 from fxframework.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _slow_lines(session: Session, capture: Capture, slow: Slowest) -> list[tuple
         if slice_name.asynchronous:
             noun = "asynchronous slice"
         total_time = length(slice_name.sum, slow.per_second)
-        text = f"{_cut(slice_name.name, NAME)}: {total_time} in {amount(slice_name.count, noun)}"
+        text = f"{cut(slice_name.name, NAME)}: {total_time} in {amount(slice_name.count, noun)}"
         if slice_name.count > 1:
             text += f", up to {length(slice_name.max, slow.per_second)}"
         if slice_name.own is None:
@@ -211,12 +211,6 @@ def _with_label(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     """Return lines, the first with a label."""
     line_labels = itertools.chain([label], itertools.repeat(""))
     return list(zip(line_labels, texts, strict=False))
-
-
-def _cut(text: str, width: int) -> str:
-    if len(text) <= width:
-        return text
-    return text[: width - 1] + "…"
 
 
 def _counts(counts: Mapping[str, int], before: str = "") -> str:
@@ -299,7 +293,7 @@ def _timeline(screen: Screen, summary: Summary) -> None:
     bar_width = max(8, screen.width - label_width - 7)
     most_rows = _entry_limit(screen)
     for name, counts in summary.timeline[:most_rows]:
-        label = _cut(printable(name), label_width)
+        label = cut(printable(name), label_width)
         bars = screen.paint(sparkline(counts, bar_width), fg="cyan")
         screen.print(f"    {label.ljust(label_width)} ▕{bars}▏")
     if most_rows is not None and len(summary.timeline) > most_rows:

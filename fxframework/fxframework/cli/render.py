@@ -21,6 +21,7 @@ from fxframework.cli.settings import Settings
 from fxframework.cli.text import (
     aligned,
     amount,
+    cut,
     fitted,
     hex_context,
     json_escaped,
@@ -154,8 +155,8 @@ class Screen:
     ) -> None:
         """Print rows in aligned columns, the first row as a heading; ``fit`` cuts long lines."""
         for number, line in enumerate(aligned(rows, numeric)):
-            if fit and len(line) > self.width:
-                line = line[: self.width - 1] + "…"
+            if fit:
+                line = cut(line, self.width)
             if number == 0:
                 line = self.paint(line, bold=True)
             self.print(line)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from fxframework.kit.shown import (
     aligned,
     amount,
+    cut,
     duration,
     escape,
     padded,
@@ -30,6 +31,7 @@ __all__ = [
     "TerminalFile",
     "aligned",
     "amount",
+    "cut",
     "duration",
     "fields",
     "fitted",

@@ -14,11 +14,11 @@ from fxframework.dataset.store import DATASET, Store
 from fxframework.errors import FxError, LimitError, UnreadableError
 from fxframework.io.remote import is_address
 from fxframework.model.schema import (
-    ARG_TYPES,
     CELLS,
     STANDARD_TABLES,
     TABLE_CODES,
     THREAD_COLUMNS,
+    ArgType,
     TableSchema,
 )
 from fxframework.query import ARGS, JOINED, Queries, member_names
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DatasetQueries", "is_dataset"]
 
-TYPES = {name: number for number, name in ARG_TYPES.items()}
-"""Numbers of the types of arguments, as in the column ``type`` of `args`."""
-TEXT = {TYPES["string"], TYPES["blob"]}
-SIGNED = {TYPES["int32"], TYPES["int64"]}
+TEXT = (ArgType.STRING, ArgType.BLOB)
+SIGNED = (ArgType.INT32, ArgType.INT64)
 INT64_END = 1 << 63
 """The first number that does not fit into a signed column."""
 
@@ -199,11 +197,10 @@ class DatasetQueries(Queries):
 
     def _arguments(self, table: str) -> str | None:
         """Return the expression of the struct of a row's arguments; None if no row has any."""
-        signed_types = tuple(sorted(SIGNED))
         names_and_types = self._connection.sql(
             f"select coalesce(name, ''), list(distinct type), "  # noqa: S608
-            f"max(uint) filter (type in {signed_types}), "
-            f"max(uint) filter (type not in {signed_types}) "
+            f"max(uint) filter (type in {SIGNED}), "
+            f"max(uint) filter (type not in {SIGNED}) "
             f'from args where "table" = {TABLE_CODES[table]} group by 1 order by 1'
         ).fetchall()
         if not names_and_types:
@@ -236,17 +233,14 @@ def _value(argument: str, types: set[int], greatest_signed: int, greatest_unsign
     unsigned values are given as the column ``uint`` has them, where a negative value is 2**63 or
     more.
     """
-    null_type = TYPES["null"]
-    double_type = TYPES["double"]
-    boolean_type = TYPES["bool"]
-    types = types - {null_type}
-    are_whole = not types & {*TEXT, double_type, boolean_type}
+    types = types - {ArgType.NULL}
+    are_whole = not types & {*TEXT, ArgType.DOUBLE, ArgType.BOOL}
     argument = f"({argument})"
-    if types and types <= TEXT:
+    if types and types <= {*TEXT}:
         return f"{argument}.str"
-    if types == {boolean_type}:
+    if types == {ArgType.BOOL}:
         value = f"{argument}.int != 0"
-    elif types == {double_type}:
+    elif types == {ArgType.DOUBLE}:
         value = f"{argument}.float"
     elif are_whole and greatest_unsigned < INT64_END:
         value = f"{argument}.int"
@@ -254,13 +248,13 @@ def _value(argument: str, types: set[int], greatest_signed: int, greatest_unsign
         value = f"{argument}.uint"
     else:
         value = (
-            f"case when {argument}.type in {tuple(sorted(TEXT))} then {argument}.str "
-            f"when {argument}.type = {double_type} then {argument}.float::varchar "
-            f"when {argument}.type = {boolean_type} then ({argument}.int != 0)::varchar "
-            f"when {argument}.type in {tuple(sorted(SIGNED))} then {argument}.int::varchar "
+            f"case when {argument}.type in {TEXT} then {argument}.str "
+            f"when {argument}.type = {ArgType.DOUBLE} then {argument}.float::varchar "
+            f"when {argument}.type = {ArgType.BOOL} then ({argument}.int != 0)::varchar "
+            f"when {argument}.type in {SIGNED} then {argument}.int::varchar "
             f"else {argument}.uint::varchar end"
         )
-    return f"case when {argument}.type = {null_type} then null else {value} end"
+    return f"case when {argument}.type = {ArgType.NULL} then null else {value} end"
 
 
 def _empty_schema(schema: TableSchema | None) -> Any:

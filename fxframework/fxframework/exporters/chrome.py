@@ -28,20 +28,17 @@ from fxframework.kit.export import (
 )
 from fxframework.kit.row_texts import Lines, Numbered, doubles, groups
 from fxframework.model.capture import Capture
-from fxframework.model.schema import ASYNC, STANDARD_TABLES
+from fxframework.model.schema import ASYNC, SCOPES, STANDARD_TABLES
 from fxframework.model.table import Table
-from fxframework.model.tasks import Task, tasks
+from fxframework.model.tasks import NOBODY, Task, tasks
 
 __all__ = ["TABLES", "ChromeExport"]
 
 I64 = NDArray[np.int64]
 TABLES = frozenset({"slices", "instants", "counters"})
 """Tables whose rows become events."""
-SCOPES = {0: "t", 1: "p", 2: "g"}
 BETWEEN = b",\n"
 """What is before each event but the first."""
-NOBODY = Task(0, 0, None, None)
-"""The thread of rows without one."""
 # Kinds of slices, whose events differ; a closed one follows its open one.
 OPEN = 0
 CLOSED = 1
@@ -127,7 +124,7 @@ class _Events:
         self._categories = numbered(category)
         self._series = numbered(lambda code: quoted(pool.text(code) or "value"))
         self._ids = numbered(ids)
-        self._scopes = numbered(lambda scope: SCOPES.get(scope, "t"))
+        self._scopes = numbered(lambda scope: SCOPES.get(scope, SCOPES[0])[0])
         self.before_zero = 0
         """Rows with a time below 0."""
 

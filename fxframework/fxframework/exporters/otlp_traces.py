@@ -23,17 +23,6 @@ from fxframework.kernels.templates import Cell, Templates, signed
 from fxframework.kit import otlp
 from fxframework.kit.export import Export, empty_refusal, quoted
 from fxframework.kit.row_texts import (
-    BLOB,
-    BOOL,
-    DOUBLE,
-    INT32,
-    INT64,
-    KOID,
-    NULL,
-    POINTER,
-    STRING,
-    UINT32,
-    UINT64,
     ArgumentTexts,
     Form,
     Numbered,
@@ -43,15 +32,15 @@ from fxframework.kit.row_texts import (
 )
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
+from fxframework.model.schema import ArgType
 from fxframework.model.table import Table
-from fxframework.model.tasks import Task, tasks
+from fxframework.model.tasks import NOBODY, tasks
 
 __all__ = ["TraceExport"]
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Bounds = tuple[I64, I64]
-NOBODY = Task(0, 0, None, None)
 OWN_KEYS = frozenset({"thread.id", "thread.name", "fuchsia.category", "fuchsia.unfinished"})
 """Keys that this exporter writes; arguments of these names get a number appended."""
 UNNAMED = "fuchsia.unnamed"
@@ -67,8 +56,8 @@ KEPT = 64 << 20
 """Most bytes of texts kept from one batch to the next."""
 LARGE = 11
 """The form of unsigned numbers above 2^63-1, which OTLP has as texts."""
-SIGNED_TYPES = (INT32, INT64)
-UNSIGNED_TYPES = (UINT32, UINT64, KOID)
+SIGNED_TYPES = (ArgType.INT32, ArgType.INT64)
+UNSIGNED_TYPES = (ArgType.UINT32, ArgType.UINT64, ArgType.KOID)
 RESOURCES = b'{"resourceSpans":['
 END_OF_RESOURCE = "\n]}]}"
 
@@ -93,15 +82,15 @@ class _Attributes:
 
         forms = {kind: typed(kind, "intValue", '"') for kind in (*SIGNED_TYPES, *UNSIGNED_TYPES)}
         forms |= {
-            NULL: Form(lambda _args, _rows: b"{}}"),
-            DOUBLE: typed(DOUBLE, "doubleValue"),
-            STRING: typed(STRING, "stringValue"),
-            POINTER: Form(
+            ArgType.NULL: Form(lambda _args, _rows: b"{}}"),
+            ArgType.DOUBLE: typed(ArgType.DOUBLE, "doubleValue"),
+            ArgType.STRING: typed(ArgType.STRING, "stringValue"),
+            ArgType.POINTER: Form(
                 lambda args, rows: (HEX, args["uint"][rows]), '{"stringValue":"0x', '"}}'
             ),
-            BOOL: typed(BOOL, "boolValue"),
-            BLOB: typed(BLOB, "bytesValue"),
-            LARGE: typed(UINT64, "stringValue", '"'),
+            ArgType.BOOL: typed(ArgType.BOOL, "boolValue"),
+            ArgType.BLOB: typed(ArgType.BLOB, "bytesValue"),
+            LARGE: typed(ArgType.UINT64, "stringValue", '"'),
         }
         self._texts = ArgumentTexts(templates, lambda code: _opened(self._key(code)), forms)
 

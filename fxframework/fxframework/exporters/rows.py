@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from fxframework.exporters.columns import Columns, joined, picked
 from fxframework.kernels.templates import Templates
 from fxframework.kit.row_texts import (
-    BLOB,
-    NULL,
-    STRING,
     ArgumentTexts,
     stretches,
     string_bytes,
@@ -22,7 +19,7 @@ from fxframework.kit.row_texts import (
     value_forms,
 )
 from fxframework.model.capture import Capture
-from fxframework.model.schema import ARG_TYPES, TABLE_CODES
+from fxframework.model.schema import ARG_TYPES, TABLE_CODES, ArgType
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
@@ -139,11 +136,11 @@ class ArgumentStream:
     def __init__(self, capture: Capture, table: str) -> None:
         self.count = 0
         """Total number of arguments."""
-        self._types = np.full(256, NULL)
+        self._types = np.full(256, ArgType.NULL)
         """The standard number of each type."""
         standard_numbers = {name: code for code, name in ARG_TYPES.items()}
         for code, name in capture.schemas["args"].column("type").values.items():
-            self._types[code] = standard_numbers.get(name, NULL)
+            self._types[code] = standard_numbers.get(name, ArgType.NULL)
         self._batches = _argument_batches(capture, table)
         self._parts: list[Columns] = []
         """Arguments read ahead."""
@@ -161,9 +158,9 @@ class ArgumentStream:
         """Return the type of each argument by its value: what has a text is a string, or a blob."""
         types = self._types[columns["type"]]
         has_text = columns["str"] >= 0
-        types_of_texts = np.where(types == STRING, STRING, BLOB)
-        is_text = (types == STRING) | (types == BLOB)
-        types_of_numbers = np.where(is_text, NULL, types)
+        types_of_texts = np.where(types == ArgType.STRING, ArgType.STRING, ArgType.BLOB)
+        is_text = (types == ArgType.STRING) | (types == ArgType.BLOB)
+        types_of_numbers = np.where(is_text, ArgType.NULL, types)
         return np.where(has_text, types_of_texts, types_of_numbers)
 
     def pieces(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, RowArgs]]:

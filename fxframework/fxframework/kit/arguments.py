@@ -1,6 +1,6 @@
 """Arguments: typed values for writers, and the types of plain Python and numpy values.
 
-The numbers of the types are those of the column ``type`` (``schema.ARG_TYPES``). A format uses the
+The numbers of the types are those of the column ``type`` (``schema.ArgType``). A format uses the
 wrappers of the types that it supports.
 """
 

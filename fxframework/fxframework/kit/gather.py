@@ -15,13 +15,12 @@ import numpy as np
 from fxframework.errors import UsageError
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
-from fxframework.model.schema import ARG_TYPES, BEGIN_END, TABLE_CODES, TableSchema
+from fxframework.model.schema import BEGIN_END, TABLE_CODES, ArgType, TableSchema
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
 __all__ = ["Gathered"]
 
-_TYPES = {name: number for number, name in ARG_TYPES.items()}
 _NO_VALUES = {"int": 0, "uint": 0, "float": 0.0, "str": None}
 """Columns for the value of an argument, as they are for a value of another type."""
 OPEN = -1
@@ -229,18 +228,18 @@ class Gathered:
 def _argument(value: Any) -> tuple[int, str, Any]:
     """Return the type of an argument, the column for its value, and the value of that column."""
     if value is None:
-        return _TYPES["null"], "int", 0
+        return ArgType.NULL, "int", 0
     if isinstance(value, bool):
-        return _TYPES["bool"], "int", int(value)
+        return ArgType.BOOL, "int", int(value)
     if isinstance(value, int):
         if -(1 << 63) <= value < 1 << 63:
-            return _TYPES["int64"], "int", value
+            return ArgType.INT64, "int", value
         if 0 <= value <= U64_MAX:
-            return _TYPES["uint64"], "int", value
-        return _TYPES["string"], "str", hex(value)
+            return ArgType.UINT64, "int", value
+        return ArgType.STRING, "str", hex(value)
     if isinstance(value, float | np.floating):
-        return _TYPES["double"], "float", float(value)
-    return _TYPES["string"], "str", value
+        return ArgType.DOUBLE, "float", float(value)
+    return ArgType.STRING, "str", value
 
 
 def _signed(value: int) -> int:

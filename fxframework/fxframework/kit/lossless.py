@@ -143,12 +143,14 @@ R = TypeVar("R", bound=LosslessRecord)
 
 def record_of_json(
     given: Any,
-    kinds: Mapping[str, type[R]],
+    kinds: Mapping[str, Any],
     where: str,
     rules: Refusals,
+    choose: Callable[[JsonFields, Any], type[R]] | None = None,
 ) -> R:
     """Return the record that a JSON object describes, of one of the ``kinds``, given by name.
 
+    Each kind is a class, or what ``choose`` returns the class of.
     ``offset`` and ``nbytes`` are kept if they are integers; padding takes its length from
     ``nbytes``. Messages name the format as ``where``. Raises WriteRefusedError, by one of the
     ``rules``.
@@ -164,16 +166,17 @@ def record_of_json(
         raise refusal(rules.name, message)
     form = JsonFields(name, given, rules)
     form.used |= {"record", "offset", "nbytes"}
+    record_class: type[R] = kinds[name] if choose is None else choose(form, kinds[name])
+    values = record_class.parse(form)
     if name == PADDING:
-        form.number("nbytes")
-    values = kinds[name].parse(form)
+        values["nbytes"] = form.number("nbytes")
     values["raw"] = form.octets("raw") if "raw" in form else None
     form.finish()
     # Only notes of where the record was: they are not checked.
     for key in ("offset", "nbytes"):
         if type(given.get(key)) is int:
             values[key] = given[key]
-    return kinds[name](**values)
+    return record_class(**values)
 
 
 def padding_of(nbytes: int, rule: Rule, unit: int = 1) -> bytes:

@@ -21,7 +21,7 @@ from fxframework.kernels.parts import (
 from fxframework.kernels.sorting import dense, stable_order
 from fxframework.kernels.templates import Cell, Templates, signed
 from fxframework.kit.json_fields import special_double
-from fxframework.model.schema import ARG_TYPES
+from fxframework.model.schema import ArgType
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
@@ -289,8 +289,6 @@ class Lines:
 
 # --- Arguments -----------------------------------------------------------------------------------
 
-NULL, INT32, UINT32, INT64, UINT64, DOUBLE, STRING, POINTER, KOID, BOOL, BLOB = sorted(ARG_TYPES)
-
 
 @attrs.frozen
 class Form:
@@ -326,17 +324,17 @@ def value_forms(
         return TEXT, np.where(is_true, true, false)
 
     return {
-        NULL: Form(lambda _args, _rows: b"null"),
-        INT32: signed,
-        UINT32: natural,
-        INT64: signed,
-        UINT64: natural,
-        DOUBLE: Form(lambda args, rows: doubles(templates, args["float"][rows], double)),
-        STRING: Form(lambda args, rows: strings(args["str"][rows])),
-        POINTER: natural,
-        KOID: natural,
-        BOOL: Form(truth),
-        BLOB: Form(lambda args, rows: blobs(args["str"][rows])),
+        ArgType.NULL: Form(lambda _args, _rows: b"null"),
+        ArgType.INT32: signed,
+        ArgType.UINT32: natural,
+        ArgType.INT64: signed,
+        ArgType.UINT64: natural,
+        ArgType.DOUBLE: Form(lambda args, rows: doubles(templates, args["float"][rows], double)),
+        ArgType.STRING: Form(lambda args, rows: strings(args["str"][rows])),
+        ArgType.POINTER: natural,
+        ArgType.KOID: natural,
+        ArgType.BOOL: Form(truth),
+        ArgType.BLOB: Form(lambda args, rows: blobs(args["str"][rows])),
     }
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "aligned",
     "amount",
     "brief",
+    "cut",
     "duration",
     "escape",
     "padded",
@@ -90,6 +91,11 @@ def brief(ns: float, *, sign: bool = False) -> str:
         decimals = 0
     sign_option = "+" if sign else ""
     return f"{value:{sign_option},.{decimals}f} {unit}"
+
+
+def cut(text: str, width: int) -> str:
+    """Cut a text to a width, at its end."""
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def shortened(text: str, width: int) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import LimitError
+from fxframework.kernels.sorting import places_among
 from fxframework.model.arrow import code_columns
-from fxframework.model.schema import CELLS, TABLE_CODES, THREAD_COLUMNS, TableSchema
+from fxframework.model.schema import CELLS, TABLE_CODES, THREAD_COLUMNS, ArgType, TableSchema
 from fxframework.model.strings import StringPool
 from fxframework.model.threads import Threads
 
@@ -25,13 +26,7 @@ I64 = NDArray[np.int64]
 ARGUMENT = "arg_"
 """Prefix of argument columns."""
 
-# Types of arguments; see ARG_TYPES.
-NULL = 0
-DOUBLE = 5
-STRING = 6
-BOOL = 9
-BLOB = 10
-SIGNED = (1, 3)
+SIGNED = (ArgType.INT32, ArgType.INT64)
 
 
 def frame_of(
@@ -119,9 +114,8 @@ def _args_of(table: Table, args: Table) -> tuple[I64, I64]:
     parents = args.array("parent")[args_rows]
     rows = table.array("row")  # of a selection: neither complete nor perhaps ascending
     by_row = np.argsort(rows, kind="stable")
-    places = np.searchsorted(rows, parents, sorter=by_row)
-    is_there = places < rows.size
-    is_there[is_there] = rows[by_row[places[is_there]]] == parents[is_there]
+    places = places_among(parents, rows[by_row])
+    is_there = places >= 0
     return args_rows[is_there], by_row[places[is_there]]
 
 
@@ -140,8 +134,8 @@ class _Values:
 
         A column of the bytes of strings that are not UTF-8 may follow (``code_columns``).
         """
-        types = set(np.unique(self._types).tolist()) - {NULL}
-        if types <= {STRING, BLOB}:
+        types = set(np.unique(self._types).tolist()) - {ArgType.NULL}
+        if types <= {ArgType.STRING, ArgType.BLOB}:
             codes = np.full(self._count, -1, np.int32)
             codes[self._table_rows] = self._of("str")
             return code_columns(name, codes, pool)
@@ -152,14 +146,14 @@ class _Values:
 
     def _numbers(self, types: set[int]) -> pa.Array | None:
         """Return a column of bools, integers or doubles; None if these types have no common one."""
-        if types == {BOOL}:
+        if types == {ArgType.BOOL}:
             return self._scattered(self._of("int") != 0)
-        if types == {DOUBLE}:
+        if types == {ArgType.DOUBLE}:
             return self._scattered(self._of("float"))
-        if not types & {STRING, BLOB, DOUBLE, BOOL}:
+        if not types & {ArgType.STRING, ArgType.BLOB, ArgType.DOUBLE, ArgType.BOOL}:
             # ``int`` and ``uint`` are the same 64 bits: those with the highest one are negative
             # numbers or large ones.
-            is_signed = np.isin(self._types, (*SIGNED, NULL))
+            is_signed = np.isin(self._types, (*SIGNED, ArgType.NULL))
             has_high_bit = self._of("uint") > np.uint64((1 << 63) - 1)
             if not (has_high_bit & ~is_signed).any():
                 return self._scattered(self._of("int"))
@@ -178,7 +172,7 @@ class _Values:
         column = np.zeros(self._count, values.dtype)
         column[self._table_rows] = values
         is_null = np.ones(self._count, np.bool_)
-        is_null[self._table_rows] = self._types == NULL
+        is_null[self._table_rows] = self._types == ArgType.NULL
         return pa.array(column, mask=is_null)
 
     def _texts(self, pool: StringPool) -> pa.Array:
@@ -197,14 +191,14 @@ class _Values:
         )
         for row, value_type, signed, unsigned, double, code in values:
             text: str | None = None
-            if value_type in (STRING, BLOB):
+            if value_type in (ArgType.STRING, ArgType.BLOB):
                 if code >= 0:
                     text = pool.bytes_of(code).decode("utf-8", "backslashreplace")
-            elif value_type == DOUBLE:
+            elif value_type == ArgType.DOUBLE:
                 text = repr(double)
-            elif value_type == BOOL:
+            elif value_type == ArgType.BOOL:
                 text = "true" if signed else "false"
-            elif value_type != NULL:
+            elif value_type != ArgType.NULL:
                 text = str(signed if value_type in SIGNED else unsigned)
             # Also None is set: an earlier argument of the name may have had a text.
             texts[row] = text

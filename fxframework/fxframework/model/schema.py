@@ -81,20 +81,27 @@ FLOW_BEGIN, FLOW_STEP, FLOW_END = FLOW_PHASES
 SCHED_KINDS = {0: "legacy_context_switch", 1: "context_switch", 2: "wakeup"}
 LEGACY_SWITCH, SWITCH, WAKEUP = SCHED_KINDS
 THREAD_STATES = {0: "new", 1: "running", 2: "suspended", 3: "blocked", 4: "dying", 5: "dead"}
-ARG_TYPES = {
-    0: "null",
-    1: "int32",
-    2: "uint32",
-    3: "int64",
-    4: "uint64",
-    5: "double",
-    6: "string",
-    7: "pointer",
-    8: "koid",
-    9: "bool",
-    10: "blob",
-}
 
+
+class ArgType:
+    """The types of arguments, by number as in the column ``type`` of `args`."""
+
+    NULL = 0
+    INT32 = 1
+    UINT32 = 2
+    INT64 = 3
+    UINT64 = 4
+    DOUBLE = 5
+    STRING = 6
+    POINTER = 7
+    KOID = 8
+    BOOL = 9
+    BLOB = 10
+
+
+ARG_TYPES = {
+    number: name.lower() for name, number in vars(ArgType).items() if isinstance(number, int)
+}
 LOG_LEVELS = {
     "TRACE": 0x10,
     "DEBUG": 0x20,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from fxframework.model.capture import Capture
 from fxframework.model.threads import Threads
 
-__all__ = ["Task", "tasks"]
+__all__ = ["NOBODY", "Task", "tasks"]
 
 
 class Task(NamedTuple):
@@ -26,6 +26,10 @@ class Task(NamedTuple):
     def label(self) -> str:
         """The names of process and thread, or their koids."""
         return f"{self.process or self.pid}/{self.thread or self.tid}"
+
+
+NOBODY = Task(0, 0, None, None)
+"""For rows without a thread."""
 
 
 def tasks(capture: Capture, *, distinct: bool = False) -> dict[int, Task]:

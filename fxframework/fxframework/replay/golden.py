@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from fxframework.errors import UsageError
-from fxframework.kit.shown import amount
+from fxframework.kit.shown import amount, cut
 from fxframework.kit.steps import Outcome, Run
 
 __all__ = ["compare", "difference"]
@@ -103,5 +103,4 @@ def _line(lines: list[str], index: int) -> str:
     """Return a line for a message."""
     if index >= len(lines):
         return "the end"
-    line = lines[index]
-    return repr(line if len(line) <= SHOWN else line[: SHOWN - 1] + "…")
+    return repr(cut(lines[index], SHOWN))

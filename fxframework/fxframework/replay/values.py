@@ -16,6 +16,7 @@ import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
 from fxframework.errors import FxError, PluginError, did_you_mean
+from fxframework.kit.shown import cut
 from fxframework.kit.steps import Duration, nanoseconds
 from fxframework.registry import DeviceKind, StepKind
 
@@ -137,8 +138,7 @@ def is_union(wanted_type: Any) -> bool:
 
 def shown(value: Any) -> str:
     """Return a value for a message, cut if it is long."""
-    text = repr(value)
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return cut(repr(value), SHOWN)
 
 
 # --- Conversion --------------------------------------------------------------------------------

@@ -359,9 +359,7 @@ class Format:
         if self.family.versioned:
             known = (state or self.state()).registers
             kinds = kinds | {cls.record: cls for cls in self.classes if cls.layout.fits(known)}
-        record = record_of_json(given, kinds, self.name, self.refusals)
-        if isinstance(record, Padding):
-            record.nbytes = given["nbytes"]
+        record: LosslessRecord = record_of_json(given, kinds, self.name, self.refusals)
         return record
 
     def pack(self, record: LosslessRecord, state: State | None) -> bytes:

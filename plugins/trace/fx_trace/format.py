@@ -132,9 +132,6 @@ OF_CATEGORIES = 1 << 62
 SIGN = INVALID_END
 """The highest bit, as int64."""
 
-FLOW_BEGIN_PHASE, FLOW_STEP_PHASE, FLOW_END_PHASE = range(3)
-"""Phases of flows, as in the table."""
-
 # --- Tables that arguments belong to -------------------------------------------------------------
 
 TABLE_COUNTERS = TABLE_CODES["counters"]

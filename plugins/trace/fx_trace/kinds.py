@@ -162,6 +162,4 @@ ARG_NAMES = names(ArgType)
 METADATA_NAMES = names(MetadataType)
 SCHEDULING_NAMES = names(SchedulingType)
 PROFILER_NAMES = names(ProfilerType)
-THREAD_STATES = {0: "new", 1: "running", 2: "suspended", 3: "blocked", 4: "dying", 5: "dead"}
 STATE_RUNNING = 1
-SCOPES = {0: "thread", 1: "process", 2: "global"}

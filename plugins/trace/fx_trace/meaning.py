@@ -48,7 +48,7 @@ KIND_OF_SLICE[list(EVENTS_OF["slices"])] = range(len(EVENTS_OF["slices"]))
 ASYNC_SCOPE = 255
 """The scope of an asynchronous instant."""
 NUMERIC = ArgType.INT32, ArgType.DOUBLE
-"""The first and the last type of arguments that a counter has rows for."""
+"""The first and the last type of arguments that are numbers: those of counters."""
 NO_SCOPE = 254
 """The scope of an instant whose number does not fit the table."""
 NO_STATE = 255
@@ -166,12 +166,8 @@ def sum_of(columns: list[I64], count: int) -> I64:
 def context_switches(rows: Records) -> Cells:
     """Return rows of context switches, which name threads by their tid."""
     return {
-        "kind": rows.every(SchedulingType.CONTEXT_SWITCH),
+        **scheduled(rows, SchedulingType.CONTEXT_SWITCH),
         "state": rows.number("outgoing_state"),
-        "cpu": rows.number("cpu"),
-        "prev_priority": rows.every(-1),
-        "next_priority": rows.every(-1),
-        "ticks": rows.number("timestamp"),
         "prev": rows.number("outgoing_tid"),
         "next": rows.number("incoming_tid"),
     }
@@ -180,13 +176,7 @@ def context_switches(rows: Records) -> Cells:
 def wakeups(rows: Records) -> Cells:
     """Return rows of wakeups."""
     return {
-        "kind": rows.every(SchedulingType.THREAD_WAKEUP),
-        "state": rows.every(NO_STATE),
-        "cpu": rows.number("cpu"),
-        "prev_priority": rows.every(-1),
-        "next_priority": rows.every(-1),
-        "ticks": rows.number("timestamp"),
-        "prev": rows.every(-1),
+        **scheduled(rows, SchedulingType.THREAD_WAKEUP),
         "next": rows.number("waking_tid"),
     }
 
@@ -194,14 +184,23 @@ def wakeups(rows: Records) -> Cells:
 def legacy_switches(rows: Records) -> Cells:
     """Return rows of legacy context switches."""
     return {
-        "kind": rows.every(SchedulingType.LEGACY_CONTEXT_SWITCH),
+        **scheduled(rows, SchedulingType.LEGACY_CONTEXT_SWITCH),
         "state": rows.number("outgoing_state"),
-        "cpu": rows.number("cpu"),
         "prev_priority": rows.number("outgoing_priority"),
         "next_priority": rows.number("incoming_priority"),
-        "ticks": rows.number("timestamp"),
         "prev": rows.threads("outgoing"),
         "next": rows.threads("incoming"),
+    }
+
+
+def scheduled(rows: Records, kind: int) -> Cells:
+    """Return the columns of scheduling that only some kinds of records fill, and common ones."""
+    return {
+        "kind": rows.every(kind),
+        "state": rows.every(NO_STATE),
+        "cpu": rows.number("cpu"),
+        "ticks": rows.number("timestamp"),
+        **{name: rows.every(-1) for name in ("prev_priority", "next_priority", "prev")},
     }
 
 
@@ -313,6 +312,12 @@ TABLE_CODE = {
     "sched": wire.TABLE_SCHED, "blobs": wire.TABLE_BLOBS, "objects": wire.TABLE_OBJECTS,
 }  # fmt: skip
 """The tables that arguments of records other than events belong to."""
+
+
+def is_numeric(types: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which types of arguments are numbers."""
+    first_type, last_type = NUMERIC
+    return np.asarray((types >= first_type) & (types <= last_type))
 
 
 def rows_of_events(kinds: NDArray[Any], first: Mapping[str, int]) -> I64:

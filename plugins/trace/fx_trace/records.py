@@ -5,7 +5,6 @@ They are read one at a time (``read.decoder``), or many as columns (``read.block
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
@@ -40,10 +39,8 @@ from fx_trace.kinds import (
     METADATA_NAMES,
     PROFILER_NAMES,
     SCHEDULING_NAMES,
-    SCOPES,
     STATE_RUNNING,
     STRING_REF_BITS,
-    THREAD_STATES,
     ArgType,
     BlobType,
     EventType,
@@ -59,8 +56,9 @@ from fx_trace.kinds import (
 from fxframework.errors import did_you_mean, refusal
 from fxframework.io.words import U64_MAX, WORD, Bits
 from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields
-from fxframework.kit.lossless import DamagedRecord
+from fxframework.kit.lossless import DamagedRecord, record_of_json
 from fxframework.model.clock import Clock
+from fxframework.model.schema import SCOPES, THREAD_STATES
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Builder, RefusalError
 from fxframework.wire.families import Place
@@ -863,26 +861,12 @@ def layout_of(given: Mapping[str, Any]) -> Any:
 def from_json(given: Mapping[str, Any]) -> TraceRecord:
     """Return the record that a JSON object of the record JSON says.
 
-    ``offset``, ``nbytes`` and the size of a payload are not looked at (they follow from the rest;
+    ``offset``, ``nbytes`` and the size of a payload are not checked (they follow from the rest;
     padding has its length from ``nbytes``), and ``args`` may be missing where there are none.
     Raises WriteRefusedError: NO_SUCH_NAME for no such record, INVALID_FIELDS for a field that is
     missing or unknown, WRONG_TYPE and OUT_OF_RANGE for a value of the wrong kind or size.
     """
-    if not isinstance(given, Mapping):
-        raise refusal(rules.NO_SUCH_NAME, f"a record is an object, not {reprlib.repr(given)}")
-    name = given.get("record")
-    if not isinstance(name, str) or name not in _BY_NAME:
-        hint = did_you_mean(name, _BY_NAME) if isinstance(name, str) else ""
-        raise refusal(rules.NO_SUCH_NAME, f"no record {reprlib.repr(name)}{hint}")
-    form = JsonFields(name, given, rules.REFUSALS)
-    form.used |= {"record", "offset", "nbytes"}
-    cls: Any = _class_for(form, _BY_NAME[name])
-    values = cls.parse(form)
-    if cls is Padding:
-        values["nbytes"] = form.number("nbytes")
-    raw = form.octets("raw") if "raw" in form else None
-    form.finish()
-    return cls(raw=raw, **values)  # type: ignore[no-any-return]
+    return record_of_json(given, _BY_NAME, "a trace", rules.REFUSALS, _class_for)
 
 
 def _class_for(form: JsonFields, classes: list[type[TraceRecord]]) -> type[TraceRecord]:

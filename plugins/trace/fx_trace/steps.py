@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from fx_trace.format import BUFFER_HEADER_BYTES, DEFAULT_PROVIDER, SCOPES
+from fx_trace.format import BUFFER_HEADER_BYTES, DEFAULT_PROVIDER
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.records import (
     ProviderInfo,
@@ -25,6 +25,7 @@ from fxframework.io.words import U64_MAX
 from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, Activity, ArgumentType, CommonAction
+from fxframework.model.schema import SCOPES
 from fxframework.model.target import KnowsWakers
 from fxframework.wire.cursor import limits_of
 

@@ -21,7 +21,7 @@ from fxframework.exporters.perfetto.wire import (
 from fxframework.exporters.rows import ArgumentStream
 from fxframework.kernels.sorting import places_among
 from fxframework.model.capture import Capture
-from fxframework.model.schema import ARG_TYPES
+from fxframework.model.schema import ArgType
 from fxframework.model.strings import TextColumn
 
 __all__ = ["INTERNED", "NEEDED", "SEQUENCE_FLAGS", "Arguments", "Interned", "Tails"]
@@ -49,12 +49,11 @@ DOUBLE = 5
 STRING = 6
 POINTER = 7
 STRING_IID = 17
-_TYPE = {name: number for number, name in ARG_TYPES.items()}
 _FIELDS = {
-    BOOL: ("bool",),
-    UINT: ("uint32", "uint64", "koid"),
-    INT: ("int32", "int64"),
-    POINTER: ("pointer",),
+    BOOL: (ArgType.BOOL,),
+    UINT: (ArgType.UINT32, ArgType.UINT64, ArgType.KOID),
+    INT: (ArgType.INT32, ArgType.INT64),
+    POINTER: (ArgType.POINTER,),
 }
 
 
@@ -143,12 +142,11 @@ class Arguments:
         name_iids = self._interned.need(ARGUMENT_NAMES, names)
         body.varints(NAME_IID, name_iids, names >= 0)
         for field, types in _FIELDS.items():
-            is_of_field = np.isin(kinds, [_TYPE[name] for name in types])
-            body.varints(field, columns["uint"], is_of_field)
-        body.fixed64(DOUBLE, columns["float"].astype("<f8"), kinds == _TYPE["double"])
+            body.varints(field, columns["uint"], np.isin(kinds, types))
+        body.fixed64(DOUBLE, columns["float"].astype("<f8"), kinds == ArgType.DOUBLE)
         text_iids = self._interned.need(STRINGS, texts)
         body.varints(STRING_IID, text_iids, texts >= 0)
-        body.constant(string(STRING, "null"), kinds == _TYPE["null"])
+        body.constant(string(STRING, "null"), kinds == ArgType.NULL)
         annotations = Messages(kinds.size).embed(DEBUG_ANNOTATIONS, body)
         return annotations.data(), annotations.lengths
 
@@ -163,24 +161,21 @@ class Arguments:
         pool = self._capture.strings
         for part, columns in self._columns_of(rows):
             texts_by_row: dict[int, list[str]] = {}
-            for row, name, type_code, signed, unsigned, double, text in zip(
+            for row, name, kind, signed, unsigned, double, text in zip(
                 *(columns[column].tolist() for column in names), strict=True
             ):
-                type_name = ARG_TYPES.get(type_code, "")
-                value: object
+                value: object = unsigned
                 # Whatever the type is called, a value with a string is a string or bytes.
                 if text >= 0:
-                    value = pool[text] if type_name == "string" else pool.bytes_of(text).hex()
-                elif type_name == "double":
+                    value = pool[text] if kind == ArgType.STRING else pool.bytes_of(text).hex()
+                elif kind == ArgType.DOUBLE:
                     value = double
-                elif type_name in {"int32", "int64"}:
+                elif kind in {ArgType.INT32, ArgType.INT64}:
                     value = signed
-                elif type_name == "bool":
+                elif kind == ArgType.BOOL:
                     value = "true" if unsigned else "false"
-                elif type_name == "null":
+                elif kind == ArgType.NULL:
                     value = "null"
-                else:
-                    value = unsigned
                 texts_by_row.setdefault(row, []).append(f"{pool.text(name)}={value}")
             yield part, {row: " ".join(texts) for row, texts in texts_by_row.items()}
 

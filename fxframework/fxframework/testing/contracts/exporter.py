@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from fxframework.batch_exporter import LOCATING
 from fxframework.errors import FxError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -38,8 +39,6 @@ __all__ = ["ExporterContract"]
 
 ODD = b"\"'\\<&>,;\t\r\n\0\xff\xc3\xa9"
 """Unusual bytes for names, which may contain any bytes."""
-PLACES = frozenset({"row", "offset"})
-"""Columns that only say where a row is."""
 KEPT_FILES = ("/dev/null",)
 """Files that may be opened for writing and exist afterwards."""
 
@@ -197,7 +196,7 @@ class ExporterContract(Sessions):
                     what = "long texts that end with a and with A"
                     outcome_a = self._outcome(input, lengthen(*place, b"a"))
                     outcome_b = self._outcome(input, lengthen(*place, b"A"))
-                elif column.kind in ("i8", "u8") and column.name not in PLACES | REFERENCES:
+                elif column.kind in ("i8", "u8") and column.name not in LOCATING | REFERENCES:
                     what = "numbers 2**32 apart"
                     outcome_a = usual_outcome
                     outcome_b = self._outcome(input, enlarge(*place))

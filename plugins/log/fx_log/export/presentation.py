@@ -22,15 +22,9 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.kit.export import decoded
 from fxframework.kit.memo import Memo
 from fxframework.kit.omitted import omitted_values
-from fxframework.kit.row_texts import (
-    BOOL,
-    DOUBLE,
-    NULL,
-    STRING,
-)
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
-from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
+from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, ArgType
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
@@ -66,9 +60,9 @@ NO_OFFSET: Final = "wall times: the offset from UTC is not known (-o utc_offset_
 OWN_TABLES: Final = frozenset({"logs", "log_tags", "args"})
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-SIGNED: Final = frozenset({3, 1})
-UNSIGNED: Final = frozenset({4, 2, 7, 8})
-"""Integer types, including those of the trace format (`ARG_TYPES` of the standard tables)."""
+SIGNED: Final = frozenset({ArgType.INT32, ArgType.INT64})
+UNSIGNED: Final = frozenset({ArgType.UINT32, ArgType.UINT64, ArgType.POINTER, ArgType.KOID})
+"""Integer types, including those of the trace format."""
 
 
 def bytes_by_code(pool: StringPool) -> Memo[int, bytes]:
@@ -391,17 +385,17 @@ def shown_values(args: Table, forms: Forms[V]) -> list[V]:
     octets = bytes_by_code(args.pool)
     for kind, signed, unsigned, real, code in args.tuples("type", "int", "uint", "float", "str"):
         # Numbers of a type that logs do not have are bytes, too; then they have a code.
-        if kind == STRING:
+        if kind == ArgType.STRING:
             value = forms.string[code]
         elif kind in UNSIGNED and code < 0:
             value = forms.integer(unsigned)
         elif kind in SIGNED and code < 0:
             value = forms.integer(signed)
-        elif kind == BOOL:
+        elif kind == ArgType.BOOL:
             value = forms.true if signed else forms.false
-        elif kind == DOUBLE:
+        elif kind == ArgType.DOUBLE:
             value = forms.double(real)
-        elif kind == NULL:
+        elif kind == ArgType.NULL:
             value = forms.null
         else:
             value = forms.data(octets[code])

@@ -22,6 +22,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
 from fxframework.model.clock import NS_MAX, NS_MIN
+from fxframework.model.schema import SCOPES
 from fxframework.model.strings import StringPool
 from fxframework.wire.capture import Tasks as ThreadNumbers
 from fxframework.wire.expressions import wrapped
@@ -33,7 +34,7 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 OBJECT_TYPES: Final = {"thread_name": ObjectType.THREAD, "process_name": ObjectType.PROCESS}
 """By name of metadata, what it names: objects, as traces have them."""
-SCOPES: Final = {"t": 0, "p": 1, "g": 2}
+SCOPE_OF_LETTER: Final = {name[0]: number for number, name in SCOPES.items()}
 SPREAD: Final = 0x9E3779B97F4A7C15
 """Sets ids of different contexts apart."""
 
@@ -187,7 +188,7 @@ class ChromeRows(ChunkMaker):
         if the id is local. In the first context, the number is the id itself.
         """
         if kind == E.INSTANT:
-            return SCOPES.get(plain(event.get("s")), 0)
+            return SCOPE_OF_LETTER.get(plain(event.get("s")), 0)
         ids = event.get("id2")
         if "id" in event or not isinstance(ids, dict):
             ids = {"global": event.get("id")}

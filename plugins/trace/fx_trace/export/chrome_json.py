@@ -13,8 +13,6 @@ import orjson
 from numpy.typing import NDArray
 
 from fx_trace.export.events import (
-    ASYNC,
-    COMPLETE,
     NEVER,
     TEXT_BYTES,
     EventMaker,
@@ -63,7 +61,7 @@ from fxframework.kit.row_texts import (
     value_forms,
 )
 from fxframework.model.capture import Capture
-from fxframework.model.schema import TABLE_CODES
+from fxframework.model.schema import ASYNC, COMPLETE, SCOPES, TABLE_CODES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 from fxframework.wire.cursor import ShortError
@@ -182,7 +180,6 @@ escape. Of the two members, which then have one name, other parsers take the las
 """
 FTRACE_KEY = "systemTraceEvents"
 _PHASES = ('"s"', '"t"', '"f","bp":"e"')
-_SCOPE_LETTERS = {0: "t", 1: "p", 2: "g"}
 
 
 def _us(ns: int) -> str:
@@ -359,7 +356,7 @@ class _JsonEvents(EventMaker):
         self._threads = self.numbered(
             lambda thread: f'"pid":{tasks.pids[thread]},"tid":{tasks.own_tids[thread]}'
         )
-        self._scopes = self.numbered(lambda scope: _SCOPE_LETTERS.get(scope, "t"))
+        self._scopes = self.numbered(lambda scope: SCOPES.get(scope, SCOPES[0])[0])
         self._phases = self.numbered(lambda phase: _PHASES[phase])
 
     def _json(self, code: int) -> str:

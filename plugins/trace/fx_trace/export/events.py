@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace.export.first_pass import FirstPass, ends_of
-from fx_trace.kinds import EventType
-from fx_trace.meaning import KIND_OF_SLICE
 from fxframework.kernels.sorting import stable_order
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.in_time import Events
@@ -22,9 +20,6 @@ from fxframework.model.table import Table
 __all__ = ["EventMaker", "RowEvents", "firsts"]
 
 I64 = NDArray[np.int64]
-COMPLETE = int(KIND_OF_SLICE[EventType.DURATION_COMPLETE])
-ASYNC = int(KIND_OF_SLICE[EventType.ASYNC_BEGIN])
-"""Kinds of slices."""
 NEVER = -1
 """Length of an unclosed slice."""
 TEXT_BYTES = 16 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace.export.events import ASYNC, NEVER, EventMaker, RowEvents
+from fx_trace.export.events import NEVER, EventMaker, RowEvents
 from fx_trace.export.first_pass import (
     TIMED,
     FirstPass,
@@ -23,7 +23,7 @@ from fxframework.kit.export import Export
 from fxframework.kit.in_time import Events, InTime
 from fxframework.kit.row_texts import Form, Members, groups, json_string, value_forms
 from fxframework.model.capture import Capture
-from fxframework.model.schema import FLOW_PHASES, SCOPES, THREAD_STATES
+from fxframework.model.schema import ASYNC, FLOW_PHASES, SCOPES, THREAD_STATES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 

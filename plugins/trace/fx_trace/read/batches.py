@@ -176,7 +176,8 @@ class _Maker:
             is_large = (kind == ArgType.UINT64) & (value < 0)
             unsigned = value.view(np.uint64).astype(np.float64)
             numbers = np.where(is_large, unsigned, value)
-            return np.asarray(np.where(is_double, value.view(np.float64), numbers))
+            doubles = value.view(np.float64)
+            return np.asarray(np.where(is_double, doubles, numbers))
 
         return picked.count, {
             **self.common(picked),

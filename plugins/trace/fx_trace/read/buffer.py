@@ -219,7 +219,7 @@ class BufferHeader(TraceRecord, size=BUFFER_HEADER_BYTES, section="Trace buffer"
         Raises WriteRefusedError: INVALID_FIELDS for a field that is missing or unknown, WRONG_TYPE
         and OUT_OF_RANGE for a value of the wrong kind or size.
         """
-        header = record_of_json(given, {cls.record: cls}, "a trace buffer", rules.REFUSALS)
+        header: Self = record_of_json(given, {cls.record: cls}, "a trace buffer", rules.REFUSALS)
         header.pack()
         return header
 

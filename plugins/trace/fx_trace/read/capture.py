@@ -207,8 +207,7 @@ class TraceCapture(EventCapture[TracePass]):
             if not self._reported:
                 self.diagnostics.forget(self.rules)
             passed = CountingPass(self.row_reader(), self.request.limits)
-            for chunk in self._chunks(passed.reader):
-                passed.add(chunk)
+            self._add_all(passed)
             passed.finish()
             if not self._reported:
                 self._report(passed)

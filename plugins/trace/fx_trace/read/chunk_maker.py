@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace.kinds import RecordType
-from fx_trace.meaning import COLUMNS, EVENTS_OF, IS_ROW_OF, NUMERIC, Cells, rows_of_events
+from fx_trace.meaning import COLUMNS, EVENTS_OF, IS_ROW_OF, Cells, is_numeric, rows_of_events
 from fx_trace.read.chunks import Chunk, filled_of
 from fx_trace.read.threads import TaskCollector, Tasks
 from fxframework.io.source import Source
 from fxframework.model.strings import StringPool
 
-__all__ = ["ROWS_OF", "ChunkMaker", "is_numeric"]
+__all__ = ["ROWS_OF", "ChunkMaker"]
 
 I64 = NDArray[np.int64]
 ROWS_OF = {
@@ -36,7 +36,8 @@ class ChunkMaker(abc.ABC):
     """Number of records so far."""
 
     def __init__(self) -> None:
-        self.rows = dict.fromkeys((*ROWS_OF.values(), *EVENTS_OF), 0)
+        tables = (*ROWS_OF.values(), *EVENTS_OF)
+        self.rows = dict.fromkeys(tables, 0)
         """Rows so far, by table, and of `ends`."""
         self.kinds_seen = np.zeros(wire.KINDS, np.int64)
         """Records of each kind: by 16 * type + subtype, and by the numbers of ``format``."""
@@ -80,7 +81,8 @@ class ChunkMaker(abc.ABC):
             return
         counts = np.bincount(cells["kind"], minlength=16)
         for name, kinds in EVENTS_OF.items():
-            self.rows[name] += int(counts[list(kinds)].sum())
+            own_counts = counts[list(kinds)]
+            self.rows[name] += int(own_counts.sum())
 
     def event_rows(self, kinds: NDArray[Any]) -> I64:
         """Return the row of each event in its table, or what stands for the slice that it ends."""
@@ -94,8 +96,10 @@ class ChunkMaker(abc.ABC):
         ``row`` has the place of each one's record among these rows.
         """
         present = np.flatnonzero(np.bincount(cells["type"]))
-        self.types_seen |= sum(1 << kind for kind in present.tolist())
-        self.has_end_args |= bool((cells["parent"] <= wire.PARENT_END).any())
+        type_bits = (1 << kind for kind in present.tolist())
+        self.types_seen |= sum(type_bits)
+        is_of_end = cells["parent"] <= wire.PARENT_END
+        self.has_end_args |= bool(is_of_end.any())
         if (cells["table"] == wire.TABLE_COUNTERS).any():
             self.put_counters(cells)
         self.parts["args"].append(cells)
@@ -134,9 +138,3 @@ class ChunkMaker(abc.ABC):
         for parts in self.parts.values():
             parts.clear()
         return chunk
-
-
-def is_numeric(kinds: I64) -> NDArray[np.bool_]:
-    """Return which types of arguments are numbers."""
-    is_number: NDArray[np.bool_] = (kinds >= NUMERIC[0]) & (kinds <= NUMERIC[1])
-    return is_number

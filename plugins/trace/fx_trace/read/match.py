@@ -356,7 +356,8 @@ class Match:
         """Match durations, and points of flows, which are in the durations of their thread."""
         kind = events["kind"]
         what = WHAT.take(kind)
-        has_names = bool(((what == BEGIN) | (what == END)).any())
+        is_paired = (what == BEGIN) | (what == END)
+        has_names = bool(is_paired.any())
         has_spans = bool((what == SPAN).any())
         texts = np.zeros((kind.size, 1), np.int64)
         names = any_names(kind.size)
@@ -380,7 +381,8 @@ class Match:
         findings: list[FoundAt] = []
         if finish is not None:
             # Of a slice that was begun, the end is not known yet: it does not end before another.
-            inside = np.flatnonzero((what == SPAN) & (nesting.parents >= 0))
+            is_inside = (what == SPAN) & (nesting.parents >= 0)
+            inside = np.flatnonzero(is_inside)
             crossing = inside[finish[inside] > spans.end[nesting.parents[inside]]]
             findings.append(found_at(events, rules.ENDS_AFTER_PARENT, crossing))
         ends = self._put(nesting, events, spans)

@@ -25,6 +25,7 @@ from fx_trace.meaning import (
     TABLE_CODE,
     TABLE_OF_EVENT,
     Cells,
+    is_numeric,
 )
 from fx_trace.read.blocks import (
     SAID,
@@ -34,7 +35,7 @@ from fx_trace.read.blocks import (
     TraceFile,
     trace_format,
 )
-from fx_trace.read.chunk_maker import ROWS_OF, ChunkMaker, is_numeric
+from fx_trace.read.chunk_maker import ROWS_OF, ChunkMaker
 from fx_trace.read.chunks import Chunk
 from fx_trace.read.threads import GONE, FirstUses, TaskCollector, Tasks, Threads
 from fxframework.io.limits import Limits

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import ArgType
+from fx_trace.meaning import is_numeric
 from fx_trace.records import (
     Argument,
     Blob,
@@ -51,11 +52,6 @@ BLOB_NAME = 752
 """Most inline bytes of a blob's name besides a payload of 32,000 bytes."""
 BLOCK = 1 << 15
 """Records packed at a time."""
-IS_NUMERIC = np.isin(
-    np.arange(256),
-    [ArgType.INT32, ArgType.UINT32, ArgType.INT64, ArgType.UINT64, ArgType.DOUBLE],
-)
-"""By type of argument: whether a counter may have it."""
 
 
 class Bulk:
@@ -210,11 +206,11 @@ class Bulk:
                 rows = rows[exists]
                 item = item[exists]
             if table_items.source == "counters":
-                is_numeric = IS_NUMERIC[types[rows]]
-                lost_count = int((~is_numeric).sum())
+                is_number = is_numeric(types[rows])
+                lost_count = int((~is_number).sum())
                 self._tables.drop("arguments of counters that are not numbers", lost_count)
-                rows = rows[is_numeric]
-                item = item[is_numeric]
+                rows = rows[is_number]
+                item = item[is_number]
                 written_count += lost_count
             written_count += item.size
             own_columns: tuple[NDArray[Any], ...] = columns

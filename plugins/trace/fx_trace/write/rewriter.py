@@ -281,6 +281,12 @@ class BufferWriter(RecordRewriter):
         offsets = _offsets(records)
         is_unused = np.isin(offsets, list(self.encoder.unused))
         self.encoder.unused.clear()
+        self.put_at(offsets, data, ends, is_unused)
+
+    def put_at(
+        self, offsets: I64, data: memoryview, ends: I64, is_unused: NDArray[np.bool_]
+    ) -> None:
+        """Take the bytes of records at some offsets, which may be space behind the others."""
         starts = [buffer.start for buffer in self.buffers]
         # Records of one buffer, used or unused, that follow one another are taken together.
         run_keys = 2 * np.searchsorted(starts, offsets, "right") + is_unused
@@ -291,10 +297,6 @@ class BufferWriter(RecordRewriter):
             buffer = self.buffer_at(int(offsets[begin:end].max()))
             buffer.add(data[begin_byte:end_byte], behind=bool(is_unused[begin]))
             begin_byte = end_byte
-
-    def put_at(self, offset: int, data: bytes | memoryview) -> None:
-        """Take the bytes of sound records, which were at an offset of one buffer."""
-        self.buffer_at(offset).add(data, behind=False)
 
     def buffer_at(self, offset: int) -> _Buffer:
         """Return the buffer that an offset of the image lies in. Raises WriteRefusedError."""

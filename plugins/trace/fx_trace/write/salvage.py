@@ -668,18 +668,11 @@ class _ImageSalvage:
         self.write_records(copies, first, places.size)
 
     def write_records(self, copies: Copies, first: int, behind: int) -> None:
-        """Write some of the records, those of each buffer at once."""
-        if first == behind:
-            return
-        offsets = copies.offsets[first:behind]
-        buffer_starts = [buffer.start for buffer in self.writer.buffers]
-        buffers = np.searchsorted(buffer_starts, offsets, "right")
-        begins = first + np.flatnonzero(begins_of_runs(buffers))
-        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), behind], strict=True):
-            rows = slice(begin, end)
-            records = TextColumn.gather(copies.data, copies.starts[rows], copies.sizes[rows])
-            offset = int(copies.offsets[begin])
-            self.writer.put_at(offset, records.data.tobytes())
+        """Write some of the records."""
+        rows = slice(first, behind)
+        records = TextColumn.gather(copies.data, copies.starts[rows], copies.sizes[rows])
+        is_unused = np.zeros(behind - first, np.bool_)
+        self.writer.put_at(copies.offsets[rows], records.data.data, records.offsets[1:], is_unused)
 
     def write_header(self, header: BufferHeader) -> Iterator[Loss]:
         """Write the header as it should be. Yield what was wrong with it."""

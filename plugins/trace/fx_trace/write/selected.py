@@ -18,6 +18,7 @@ from fxframework.io.words import WORD
 from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.rows import category_mask, thread_mask
+from fxframework.model.schema import FLOW_BEGIN, FLOW_STEP, SWITCH, WAKEUP
 from fxframework.model.selection import Selection
 from fxframework.model.skipped import SkippedSlices
 
@@ -32,8 +33,6 @@ DROP = "drop"
 """Ways to handle slices that begin before the stretch of time or end after it."""
 IS_SLICE, IS_END, IS_FLOW = (IS_ROW_OF[table] for table in ("slices", "ends", "flows"))
 """By type: whether events begin a slice, end one, or are points of a flow."""
-_, SWITCH_ROW, WAKEUP_ROW = range(3)
-"""Kinds of rows of `sched`; legacy switches are 0."""
 
 
 class NewWords(NamedTuple):
@@ -202,13 +201,13 @@ class SelectedRecords:
         sched = chunk.sched
         if sched.kind.size:
             is_marked = self._is_within(sched.time)
-            is_wakeup = sched.kind == WAKEUP_ROW
+            is_wakeup = sched.kind == WAKEUP
             if not self.selection.by_time_and_skips:
                 woken = self.passed.tasks.threads_of(sched.next, is_wakeup)
                 is_marked &= ~is_wakeup | self.is_wanted_thread[woken]
             self.mark[sched.offset[is_marked] // WORD] = 1
-            outgoing = sched.prev[is_marked & (sched.kind == SWITCH_ROW)]
-            has_incoming = (sched.kind == SWITCH_ROW) | is_wakeup
+            outgoing = sched.prev[is_marked & (sched.kind == SWITCH)]
+            has_incoming = (sched.kind == SWITCH) | is_wakeup
             incoming = sched.next[is_marked & has_incoming]
             running = np.concatenate([self.running, outgoing, incoming])
             self.running = np.unique(running)
@@ -275,13 +274,13 @@ def followed(order: I64, ids: I64, phases: NDArray[Any]) -> tuple[I64, I64]:
     phase = phases[points]
     place = np.arange(points.size)
     # Whether a flow of the id is open says the begin or the end before the point.
-    is_step = phase == wire.FLOW_STEP_PHASE
+    is_step = phase == FLOW_STEP
     last_bound = np.maximum.accumulate(np.where(is_step, -1, place))
     bound_before = np.append(-1, last_bound)[: place.size]
     first_of_id = np.maximum.accumulate(np.where(begins_of_runs(id), place, 0))
     is_of_id = bound_before >= first_of_id
-    is_open = is_of_id & (phase[bound_before] == wire.FLOW_BEGIN_PHASE)
-    begins_flow = (phase == wire.FLOW_BEGIN_PHASE) & ~is_open
+    is_open = is_of_id & (phase[bound_before] == FLOW_BEGIN)
+    begins_flow = (phase == FLOW_BEGIN) & ~is_open
     flow = np.empty(points.size, np.int64)
     flow_number = np.cumsum(begins_flow) - 1
     flow[points] = np.where(is_open | begins_flow, flow_number, -1)

@@ -80,6 +80,7 @@ from fx_trace.write.rewriter import blob_records, perfetto_parts
 from fx_trace.write.slots import Policy, Slots
 from fxframework.errors import UsageError, refusal
 from fxframework.io.words import pad8
+from fxframework.model.schema import SCOPES, THREAD_STATES
 from fxframework.model.target import Clock, TimestampCounter
 from fxframework.wire.records import references
 
@@ -90,8 +91,8 @@ _STRING = int(ArgType.STRING) | ARG_SIZE.put(1)
 _DOUBLE_OF_2 = int(ArgType.DOUBLE) | ARG_SIZE.put(2)
 """Beginnings of the headers of arguments of one word, and of two."""
 
-_SCOPES = {name: number for number, name in wire.SCOPES.items()}
-_STATES: dict[str, int | str] = {name: number for number, name in wire.THREAD_STATES.items()}
+_SCOPES = {name: number for number, name in SCOPES.items()}
+_STATES: dict[str, int | str] = {name: number for number, name in THREAD_STATES.items()}
 
 
 class Destination(Protocol):

@@ -17,15 +17,14 @@ from fx_xray.read.events import Events
 from fxframework.kernels.nesting import unfolded
 from fxframework.kernels.sorting import outer_first, places_among
 from fxframework.model.capture import Capture
-from fxframework.model.schema import ARG_TYPES, ASYNC, TABLE_CODES
+from fxframework.model.schema import ASYNC, TABLE_CODES, ArgType
 from fxframework.model.table import Table
 
 __all__ = ["Calls"]
 
 I64 = NDArray[Any]
-_TYPES: Final = {name: number for number, name in ARG_TYPES.items()}
-_SIGNED: Final = tuple(_TYPES[name] for name in ("int32", "int64", "bool"))
-_UNSIGNED: Final = tuple(_TYPES[name] for name in ("uint32", "uint64", "pointer", "koid"))
+_SIGNED: Final = (ArgType.INT32, ArgType.INT64, ArgType.BOOL)
+_UNSIGNED: Final = (ArgType.UINT32, ArgType.UINT64, ArgType.POINTER, ArgType.KOID)
 _ASYNC_SCOPE: Final = 255
 _WITH: Final = ("processes", "threads", "slices", "instants", "args", "diagnostics")
 """Tables that are written, as far as possible, or that describe the file."""
