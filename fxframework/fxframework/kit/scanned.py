@@ -63,15 +63,14 @@ INTEGER_TYPES = (1 << 11) - 2 & ~TEXT_TYPES & ~DOUBLE_TYPES
 
 
 class Notes(Protocol):
-    """The findings of a kernel, as numbers only, because a kernel cannot make strings."""
+    """The findings of a pass, as numbers only (``fxframework.wire.findings.Findings``)."""
 
     @property
-    def findings(self) -> Any:
-        """int64: ``FINDING_FIELDS`` numbers per finding, one finding after another."""
+    def rows(self) -> I64:
+        """The listed ones, of shape (n, 4): rule, offset, record and value of each."""
 
-    @property
-    def counts(self) -> Any:
-        """int64: number of listed findings, the most to list per rule, then counts by rule."""
+    def beyond_limit(self) -> list[tuple[int, int]]:
+        """Return the rules with more findings than are listed, and how many more."""
 
 
 class Note(NamedTuple):
@@ -88,9 +87,8 @@ class Note(NamedTuple):
 
 
 def listed_notes(notes: Notes, rules: Catalogue) -> Iterator[Note]:
-    """Yield the findings that a kernel listed, in the order in which it found them."""
-    listed = np.asarray(notes.findings)[: FINDING_FIELDS * int(notes.counts[0])]
-    for number, *fields in listed.reshape(-1, FINDING_FIELDS).tolist():
+    """Yield the findings that a pass listed, in the order in which it found them."""
+    for number, *fields in notes.rows.tolist():
         yield Note(rules.numbered(number), *fields)
 
 
@@ -276,15 +274,13 @@ class ScannedCapture(Capture, Generic[PassT, ChunkT]):
             )
 
     def report_notes(self, notes: Notes) -> None:
-        """Convert a kernel's findings to diagnostics; those not listed are only counted."""
+        """Convert the findings of a pass to diagnostics; those not listed are only counted."""
         self.diagnostics.add_each(
             (note.rule, note.offset, self._record(note), self._value(note))
             for note in listed_notes(notes, self.rules)
         )
-        limit, *totals = np.asarray(notes.counts)[1:].tolist()
-        for number, total in enumerate(totals):
-            if total > limit:
-                self.report_more(self.rules.numbered(number), total, limit)
+        for number, count in notes.beyond_limit():
+            self.diagnostics.add(self.rules.numbered(number), times=count)
 
     def report_more(self, rule: Rule, total: int, listed: int) -> None:
         """Count the findings by a rule that were not listed."""

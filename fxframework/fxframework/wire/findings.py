@@ -147,9 +147,14 @@ class Findings:
             is_listed[rows_of_rule[: self.left_of(number)]] = True
         return rows[is_listed]
 
+    @property
+    def rows(self) -> I64:
+        """The listed findings, of shape (findings, 4)."""
+        return np.concatenate([np.zeros((0, FIELDS), np.int64), *self.listed])
+
     def taken(self) -> I64:
         """Return the findings that were listed since the last call, of shape (findings, 4)."""
-        listed = np.concatenate([np.zeros((0, FIELDS), np.int64), *self.listed])
+        listed = self.rows
         self.listed = []
         return listed
 
@@ -158,14 +163,3 @@ class Findings:
         not_listed = self.totals - self.limit
         numbers = np.flatnonzero(not_listed > 0)
         return list(zip(numbers.tolist(), not_listed[numbers].tolist(), strict=True))
-
-    @property
-    def findings(self) -> Any:
-        """The listed findings, four numbers each, one after another."""
-        return np.concatenate([np.zeros((0, FIELDS), np.int64), *self.listed]).reshape(-1)
-
-    @property
-    def counts(self) -> Any:
-        """Number of listed findings, the most of each rule, then the counts by rule."""
-        listed_count = sum(len(rows) for rows in self.listed)
-        return np.array([listed_count, self.limit, *self.totals.tolist()], np.int64)

@@ -59,7 +59,7 @@ class StateOfRun(State):
     """The state as of one record of a run, or behind the last one, for the object reader."""
 
     def __init__(self, reader: Any, registers: dict[Any, int], *, big: bool) -> None:
-        super().__init__(big=big)
+        super().__init__(big=big, mirrored=reader.mirrored)
         # Not the reader itself, which has the walk, which has this.
         self.registrations: dict[Any, Registrations] = reader.registrations
         self.strings: StringPool = reader.strings

@@ -22,7 +22,6 @@ from fx_xray.format import (
     WallTime,
     XrayRecord,
 )
-from fx_xray.write.encoder import RecordEncoder
 from fx_xray.write.flight_recorder import FdrThread, FdrWriter, buffers_of
 from fxframework.errors import UsageError
 from fxframework.io.words import U64_MAX, WORD
@@ -297,19 +296,18 @@ class XrayReplay(workload.ReplayParameters):
         with run.host.open(path, format=form) as capture:
             writes = _in_time(capture.records(), form)
             rate = capture.ticks_per_second or 0
+            data = capture.source.read(0, capture.source.size)
         if self.recorder:
             return _into_recorder(self.recorder, writes, rate, run)
-        return _as_trace(self.as_, writes, run)
+        return _as_trace(self.as_, writes, data, run)
 
 
 @attrs.define
 class _Write:
-    """A record with its offset in the file, its time of writing in ns, and its bytes."""
+    """A record with its time of writing in ns."""
 
-    offset: int
-    ns: int | None
-    data: bytes
     record: XrayRecord
+    ns: int | None
 
 
 def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Write]:
@@ -345,7 +343,6 @@ def _buffers(records: Iterable[XrayRecord], form: str) -> list[list[_Write]]:
 
     In basic mode each record is by itself.
     """
-    encoder = RecordEncoder(form)
     buffers: list[list[_Write]] = [[]]
     for record in records:
         buffer = buffers[-1]
@@ -356,8 +353,7 @@ def _buffers(records: Iterable[XrayRecord], form: str) -> list[list[_Write]]:
         if begins_buffer or form == BASIC_FORM:
             buffer = []
             buffers.append(buffer)
-        ns = getattr(record, "ns", None)
-        buffer.append(_Write(record.offset, ns, encoder.encode(record), record))
+        buffer.append(_Write(record, getattr(record, "ns", None)))
     return buffers
 
 
@@ -376,23 +372,23 @@ def _thread_of(record: XrayRecord) -> tuple[int, int]:
     return process, thread
 
 
-def _as_trace(name: str, writes: list[_Write], run: Run) -> Outcome:
+def _as_trace(name: str, writes: list[_Write], data: bytes, run: Run) -> Outcome:
     """Store all records into one memory, at their offsets in the file."""
-    size = sum(len(write.data) for write in writes)
-    memory: Memory = workload.target_of(run).trace_buffer(size).memory
+    memory: Memory = workload.target_of(run).trace_buffer(len(data)).memory
 
     def store(write: _Write) -> bool:
         # Other bytes of the same words are kept.
-        start = write.offset - write.offset % WORD
-        end = write.offset + len(write.data)
-        bytes_before = memory.read(start, write.offset - start)
+        offset = write.record.offset
+        start = offset - offset % WORD
+        end = offset + write.record.nbytes
+        bytes_before = memory.read(start, offset - start)
         bytes_behind = memory.read(end, -end % WORD)
-        memory.write(start, bytes_before + write.data + bytes_behind)
+        memory.write(start, bytes_before + data[offset:end] + bytes_behind)
         return True
 
     workload.replay(run, writes, store)
-    run.put(name, memory.read(0, size))
-    return Outcome.ok(f"{len(writes):,} records", records=len(writes), bytes=size)
+    run.put(name, memory.read(0, len(data)))
+    return Outcome.ok(f"{len(writes):,} records", records=len(writes), bytes=len(data))
 
 
 _EVENT_RECORDS = frozenset({"function", "custom_event", "typed_event"})

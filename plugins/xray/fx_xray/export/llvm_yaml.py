@@ -11,20 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.export.presentation import (
-    CUSTOM,
     HELD,
     NOT_UTF8,
-    TYPED,
     Batch,
     SingleExport,
     argument_members,
     names_of,
     process_and_thread_ids,
     walk_chosen,
-    whole_of,
 )
-from fx_xray.format import BASIC, FDR
+from fx_xray.format import BASIC, CUSTOM, FDR, TYPED
 from fx_xray.read.capture import EventCapture
+from fx_xray.read.views import whole_of
 from fx_xray.read.yaml_text import quoted
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import NATURAL, TEXT

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import format as wire
-from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT, TYPED
+from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG
 from fx_xray.read.events import Events, parts_of, picked
-from fx_xray.read.views import Calls, Matched, chosen_events, whole_of
+from fx_xray.read.views import chosen_events, whole_of
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import Export, decoded, empty_refusal
@@ -27,18 +27,12 @@ from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND, Clock
 
 __all__ = [
-    "ARGUMENT",
-    "CUSTOM",
     "ENTRIES",
-    "EXIT",
     "HELD",
     "NOTHING",
     "NOT_UTF8",
-    "TYPED",
     "Batch",
-    "Calls",
     "EventExport",
-    "Matched",
     "Names",
     "SingleExport",
     "argument_members",
@@ -48,7 +42,6 @@ __all__ = [
     "process_and_thread_ids",
     "walk",
     "walk_chosen",
-    "whole_of",
 ]
 
 I64 = NDArray[np.int64]

@@ -11,16 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.export.presentation import (
-    CUSTOM,
     ENTRIES,
     HELD,
     NOTHING,
-    TYPED,
     U64,
     Batch,
-    Calls,
     EventExport,
-    Matched,
     Names,
     argument_members,
     clock_of,
@@ -28,10 +24,10 @@ from fx_xray.export.presentation import (
     names_of,
     process_and_thread_ids,
     walk,
-    whole_of,
 )
-from fx_xray.format import FUNCTION_NAMES, NO_CPU
+from fx_xray.format import CUSTOM, FUNCTION_NAMES, NO_CPU, TYPED
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
+from fx_xray.read.views import Calls, Matched, whole_of
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, TEXT
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs

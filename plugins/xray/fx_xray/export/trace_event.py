@@ -13,26 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.export.presentation import (
-    CUSTOM,
     ENTRIES,
     HELD,
-    TYPED,
     U64,
     Batch,
-    Calls,
-    Matched,
     SingleExport,
     argument_members,
     clock_of,
     names_of,
     process_and_thread_ids,
     walk,
-    whole_of,
 )
-from fx_xray.format import BASIC_PID_VERSION
+from fx_xray.format import BASIC_PID_VERSION, CUSTOM, TYPED
 from fx_xray.read.columns import let_rise_on
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
-from fx_xray.read.views import Bools
+from fx_xray.read.views import Bools, Calls, Matched, whole_of
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import MICROS, NATURAL, TEXT
 from fxframework.kernels.sorting import begins_of_runs

@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import FileHeader
 from fx_xray.read.batches import batch_of, small_columns
@@ -77,7 +76,8 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     nonstop_tsc: bool = True
     buffer_size: int = 0
     byte_order: str = ""
-    """Of a file of records."""
+    header: FileHeader | None = None
+    """Of a file of records; None where it is too short for one."""
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
@@ -231,9 +231,7 @@ class FileCapture(EventCapture):
         # Options that are invalid are refused here.
         self._decoder = RecordDecoder(self.format, limits=request.limits, options=request.options)
         super().__init__(source, request)
-        self.header: FileHeader | None = read_header(
-            source.data[: wire.HEADER_BYTES + 1], self.format, self._decoder.byte_order
-        )
+        self.header = read_header(source.data, self.format, self._decoder.byte_order)
         self.frequency = self._decoder.cycle_frequency
         header = self.header
         if header is not None:

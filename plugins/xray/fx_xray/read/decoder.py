@@ -49,6 +49,8 @@ AT_ONCE: Final = 1 << 12
 """Records that are listed at once."""
 NO_BUFFER: Final = dict.fromkeys(OF_BUFFER, 0)
 """Registers where a buffer begins."""
+NO_BLOCK: Final = -2
+"""Instead of the number of a buffer, or -1 of what is in none: registers are of no buffer yet."""
 
 
 class RecordDecoder:
@@ -161,7 +163,14 @@ def listed(block: Frames) -> NDArray[np.int64]:
 
 
 class Walk:
-    """A walk through a file behind its header; ``frames`` finds the records."""
+    """A walk through a file behind its header; ``frames`` finds the records.
+
+    What makes lines uses it in place of ``fxframework.wire.walk.Walk``, and sets ``state``, ``at``
+    and ``block``.
+    """
+
+    views = None
+    last = None
 
     def __init__(
         self, view: memoryview, header: FileHeader, decoder: RecordDecoder, *, mend: bool
@@ -170,22 +179,28 @@ class Walk:
         self.header = header
         self.dialect = Dialect(decoder.form, header.version, header.byte_order)
         self.state = self.dialect.state()
-        self.known = self.state.registers
         self.frequency = decoder.cycle_frequency or header.cycle_frequency or NS_PER_SECOND
         self.max_record = decoder.limits.max_record
         self.family = self.dialect.records.layout.family
         self.classes = {
             KIND_NAMES.index(cls.record): cls
             for cls in self.family.members
-            if cls.layout.fits(self.known)
+            if cls.layout.fits(self.state.registers)
         }
         """The classes of records by their kinds, in the version of the file."""
-        self.block = -1
+        self.at = 0
+        """The byte of the next record, which only what makes lines needs."""
+        self.block = NO_BLOCK
         """The buffer of which registers are known."""
         self.call: Any = None
         """The last function record; none if a program read it."""
         self.records_of = Records(np.frombuffer(view, np.uint8), self.dialect)
         self.frames = self.frames_of(mends=mend)
+
+    @property
+    def known(self) -> dict[Any, int]:
+        """The registers before the next record."""
+        return self.state.registers
 
     def frames_of(self, *, mends: bool) -> Any:
         """Return what finds records."""

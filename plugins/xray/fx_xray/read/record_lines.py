@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fx_xray import rules
 from fx_xray.format import HEADER_BYTES, KIND_NAMES, Dialect, FileHeader
-from fx_xray.read.decoder import NO_BUFFER, Frame, RecordDecoder, listed
+from fx_xray.read.decoder import NO_BLOCK, NO_BUFFER, Frame, RecordDecoder, listed
 from fx_xray.read.decoder import Walk as RecordWalk
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -65,7 +65,7 @@ class XrayLines(LineReader):
         super().__init__(format, source, Limits())
         self.mirrored = walk.state.mirrored
         self.frames = XrayFrames(format, walk)
-        self.walk = SingleRecords(self.frames, walk)
+        self.walk = walk
         self.registers = {each: walk.known[each] for each in self.registers}
         self.at = HEADER_BYTES
 
@@ -80,11 +80,18 @@ class XrayLines(LineReader):
         """Make the lines of stretches that are not sound records."""
         del entry
         for place in run.places[rows].tolist():
-            self.show(self.walk.record_at(place))
+            self.show(self.walk.record(self.frames.frame(self.frames.row_of(place))))
 
     def next_object(self) -> tuple[LosslessRecord, Any]:
-        """Return the next record as an object, and no findings."""
-        return self.walk.next()  # type: ignore[no-any-return]
+        """Return the next record as an object, and no findings; go behind it."""
+        walk = self.walk
+        row = self.frames.row_of(walk.at)
+        frame = self.frames.frame(row)
+        # Registers are as of this record, but for those of a buffer that begins with it.
+        walk.block = NO_BLOCK if self.frames.begins(row) else frame.block
+        record = walk.record(frame)
+        walk.at += record.nbytes
+        return record, []
 
 
 class XrayFrames(ListedFrames):
@@ -126,41 +133,13 @@ class XrayFrames(ListedFrames):
         self.begin = self.listed[BEGIN]
         self.end = self.listed[END]
 
+    def begins(self, row: int) -> bool:
+        """Return whether a record is the first of a buffer."""
+        return bool(self.listed[BEGINS_BUFFER, row])
+
     def frame(self, row: int) -> Frame:
         """Return a record as ``RecordWalk.record`` takes it."""
         return Frame(*self.listed[:BEGINS_BUFFER, row].tolist())
-
-
-class SingleRecords:
-    """Reads the record at ``at`` as an object, in place of ``fxframework.wire.walk.Walk``."""
-
-    views = None
-    last = None
-
-    def __init__(self, frames: XrayFrames, walk: RecordWalk) -> None:
-        self.frames = frames
-        self.walk = walk
-        self.state = walk.state
-        self.at = 0
-
-    def next(self) -> tuple[LosslessRecord, Any]:
-        """Return the record, and no findings; go behind it, in the state."""
-        row = self.frames.row_of(self.at)
-        registers = self.state.registers
-        known = self.walk.known
-        known.update(registers)
-        if self.frames.listed[BEGINS_BUFFER, row]:
-            known.update(NO_BUFFER)
-        frame = self.frames.frame(row)
-        self.walk.block = frame[BLOCK]
-        record = self.walk.record(frame)
-        registers.update(known)
-        self.at += record.nbytes
-        return record, []
-
-    def record_at(self, place: int) -> LosslessRecord:
-        """Return what is not a sound record, and depends on no state."""
-        return self.walk.record(self.frames.frame(self.frames.row_of(place)))
 
 
 def entries_by_kind(format: Format) -> tuple[I64, I64]:

@@ -292,10 +292,7 @@ class FdrThreads(Threads):
         self.most = most
 
     def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
-        """Return an event for each record, the biased time by which it comes, and which rows count.
-
-        The states of the threads go on behind the records.
-        """
+        """Return an event for each record, as ``Threads.events`` says."""
         out = columns_of(walked)
         first_records = walked.first
         code = walked.code
@@ -433,11 +430,8 @@ class FdrThreads(Threads):
             return
         begins = walked.first[function]
         end_times = tsc[walked.last_records(function)]
-        time_before = shifted(end_times)
         thread = walked.thread[function]
-        is_first = begins_of_runs(thread)
-        time_before[is_first] = self.states.last_call[thread[is_first]]
-        is_back = is_below(tsc[begins], time_before)
+        is_back = are_back(tsc[begins], end_times, thread, self.states.last_call)
         # One that follows another directly is never earlier, as its delta has no sign.
         is_back &= walked.flags[function] & FOLLOWS == 0
         kinds[begins[is_back]] |= BACK
@@ -466,10 +460,7 @@ class BasicThreads(Threads):
     step = BASIC_BYTES
 
     def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
-        """Return an event for each record, the biased time by which it comes, and which rows count.
-
-        The states of the threads go on behind the records.
-        """
+        """Return an event for each record, as ``Threads.events`` says."""
         out = columns_of(walked)
         place = walked.place
         states = self.states
@@ -499,11 +490,7 @@ class BasicThreads(Threads):
         function = known(functions, states.function)
         cpu = known(cpus, states.cpu)
         self._mark_arguments(kinds, walked, call, is_argument)
-        call_thread = thread[call]
-        time_before = shifted(tsc)
-        is_first = begins_of_runs(call_thread)
-        time_before[is_first] = states.base[call_thread[is_first]]
-        is_back = is_below(tsc, time_before)
+        is_back = are_back(tsc, tsc, thread[call], states.base)
         out["kind"][call] = kinds + BACK * is_back
         if argument.size:
             add_values(out)
@@ -553,6 +540,18 @@ def in_place(own: I64, base: I64) -> I64:
 def is_below(ticks: I64, others: I64) -> Bools:
     """Return which ticks are below others, as numbers without a sign."""
     return ticks.view(np.uint64) < others.view(np.uint64)
+
+
+def are_back(begin: I64, end: I64, thread: NDArray[Any], last_end: NDArray[np.int64]) -> Bools:
+    """Return which calls begin before the one before them in their thread ended.
+
+    ``begin`` and ``end`` are of calls that follow one another, those of each ``thread`` together;
+    ``last_end`` has by thread the end of the last call before these.
+    """
+    end_before = shifted(end)
+    is_first = begins_of_runs(thread)
+    end_before[is_first] = last_end[thread[is_first]]
+    return is_below(begin, end_before)
 
 
 def sets(records: I64, values: I64) -> Change:

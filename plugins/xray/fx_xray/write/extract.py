@@ -12,8 +12,9 @@ import numpy as np
 from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import LATEST, FileHeader
-from fx_xray.read.header import asked_order, read_header
-from fx_xray.read.views import chosen_events, picked, whole_of
+from fx_xray.read.events import picked
+from fx_xray.read.header import asked_order
+from fx_xray.read.views import chosen_events, whole_of
 from fx_xray.write.merge import (
     MOST_PADDED,
     WRITTEN_ORDER,
@@ -30,7 +31,7 @@ from fxframework.model.diagnostics import Diagnostic
 from fxframework.model.selection import Omitted, Selection
 from fxframework.wire.expressions import wrapped
 
-__all__ = ["check_names", "copy", "extract", "findings_to_repair", "header_of", "pack"]
+__all__ = ["check_names", "copy", "extract", "findings_to_repair", "pack"]
 
 REPAIRED: Final = (0, 1, 2, 4)
 """Hundreds of the numbers of rules about the file, its records and their order."""
@@ -51,7 +52,7 @@ def extract(
     hold).
     """
     check_names(options)
-    header = header_of(capture)
+    header = whole_of(capture).header
     if header is None:
         raise refusal(rules.NO_SUCH_NAME, "a trace without a file header")
     view = capture.select(selection)
@@ -105,12 +106,6 @@ def copy(capture: Capture, sink: Sink) -> None:
     """Write a trace as it is."""
     for piece in capture.source.pieces():
         sink.write(piece)
-
-
-def header_of(capture: Capture) -> FileHeader | None:
-    """Return the header of a trace; None where it is too short for one."""
-    head = capture.source.read(0, min(capture.source.size, wire.HEADER_BYTES + 1))
-    return read_header(head, capture.format, asked_order(capture.request.options))
 
 
 def pack(

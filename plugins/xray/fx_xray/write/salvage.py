@@ -10,7 +10,7 @@ from fx_xray import rules
 from fx_xray.format import ARGUMENT
 from fx_xray.read.header import asked_order
 from fx_xray.read.views import whole_of
-from fx_xray.write.extract import check_names, copy, findings_to_repair, header_of, pack
+from fx_xray.write.extract import check_names, copy, findings_to_repair, pack
 from fx_xray.write.merge import WRITTEN_ORDER
 from fx_xray.write.packer import LEFT_OUT, Lost
 from fxframework.io.sink import Sink
@@ -27,7 +27,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     times are right; a repair is a loss of 0 bytes.
     """
     check_names(options)
-    header = header_of(capture)
+    header = whole_of(capture).header
     findings = findings_to_repair(capture)
     if not findings and (
         header is None or asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
