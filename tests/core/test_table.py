@@ -33,6 +33,15 @@ def test_what_is_not_given_is_null_zero_or_empty() -> None:
     assert blobs["data"].tolist() == [[0, 0], [0, 0]]
 
 
+def test_texts_of_several_columns_are_joined() -> None:
+    column = TextColumn.of(["a", "", "bcd", b"\xff"])
+    joined = TextColumn.joined([column[1:3], TextColumn.of([]), column])
+    rows = [joined.bytes_of(row) for row in range(len(joined))]
+    assert rows == [b"", b"bcd", b"a", b"", b"bcd", b"\xff"]
+    assert joined.offsets[0] == 0
+    assert not len(TextColumn.joined([]))
+
+
 def test_texts_are_entered_into_the_pool() -> None:
     pool = StringPool()
     table = Table.of(

@@ -263,7 +263,7 @@ class FirefoxExport(Export):
                 columns.append(self._marker_columns(batch, rows))
         joined_columns = map(np.concatenate, zip(*columns, strict=True))
         thread, time, end, phase, name, category = joined_columns
-        return _Markers(thread, time, end, phase, name, category, _joined(texts), written)
+        return _Markers(thread, time, end, phase, name, category, TextColumn.joined(texts), written)
 
     def _marker_columns(self, batch: Table, rows: I64) -> tuple[NDArray[Any], ...]:
         """Return the columns of ``_Markers`` before ``data`` for some rows of a table."""
@@ -452,14 +452,6 @@ def _first_time(capture: Capture) -> int | None:
         if len(batch)
     ]
     return min(firsts, default=None)
-
-
-def _joined(columns: list[TextColumn]) -> TextColumn:
-    """Return texts one behind the other."""
-    sizes = [np.zeros(1, np.int64), *(np.diff(column.offsets) for column in columns)]
-    data = [np.zeros(0, np.uint8), *(column.data for column in columns)]
-    offsets = np.cumsum(np.concatenate(sizes))
-    return TextColumn(offsets, np.concatenate(data))
 
 
 def _columns(columns: Mapping[str, Any]) -> Iterator[bytes]:

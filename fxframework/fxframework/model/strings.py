@@ -200,6 +200,16 @@ class TextColumn(Sequence[str]):
             raise IndexError(msg)
         return cls(offsets, data)
 
+    @classmethod
+    def joined(cls, columns: Sequence[TextColumn]) -> TextColumn:
+        """Make a column of the rows of several columns, one column after another."""
+        nothing = TextColumn.of(())
+        lengths = [np.diff(column.offsets) for column in (nothing, *columns)]
+        offsets = np.append(0, np.cumsum(np.concatenate(lengths)))
+        # A slice of a column has the data of all rows.
+        data = [column.data[column.offsets[0] : column.offsets[-1]] for column in columns]
+        return cls(offsets, np.concatenate([nothing.data, *data]))
+
     def read_only(self) -> TextColumn:
         """Return the same column, whose arrays cannot be written to."""
         return TextColumn(read_only(self.offsets), read_only(self.data))

@@ -81,11 +81,7 @@ class Growing:
         """Return the columns of all rows."""
         cells: Cells = {name: column[: self.rows] for name, column in self.columns.items()}
         for name, columns in self.texts.items():
-            lengths = np.concatenate([np.diff(column.offsets) for column in columns])
-            offsets = np.zeros(lengths.size + 1, np.int64)
-            np.cumsum(lengths, out=offsets[1:])
-            data = np.concatenate([column.data for column in columns])
-            cells[name] = TextColumn(offsets, data)
+            cells[name] = TextColumn.joined(columns)
         return cells
 
 

@@ -287,15 +287,7 @@ class _Follower:
                 column = np.full(len(column), origin, column.dtype)
             columns.append(column)
         if isinstance(columns[0], TextColumn):
-            data = np.concatenate([column.data for column in columns])
-            starts = []
-            bytes_before = 0
-            for column in columns:
-                starts.append(column.offsets[:-1] + bytes_before)
-                bytes_before += column.data.size
-            lengths = np.concatenate([np.diff(column.offsets) for column in columns])
-            all_starts = np.concatenate(starts)
-            return TextColumn.gather(data, all_starts[rows], lengths[rows])
+            return TextColumn.joined(columns).take(rows)
         arranged: NDArray[Any] = np.concatenate(columns)[rows]
         return arranged
 

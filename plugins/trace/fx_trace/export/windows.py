@@ -7,6 +7,7 @@ order, and arguments joined to their records.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import attrs
 import numpy as np
@@ -135,14 +136,10 @@ def joined(tables: list[Table]) -> Table:
     """Return the rows of several tables of one schema as one table."""
 
     def column(name: str) -> ColumnData:
-        columns = [table[name] for table in tables]
-        if not isinstance(columns[0], TextColumn):
-            return np.concatenate(columns)
-        texts: list[bytes] = []
-        for text_column in columns:
-            assert isinstance(text_column, TextColumn)  # noqa: S101 (all are of one schema)
-            texts += map(text_column.bytes_of, range(len(text_column)))
-        return TextColumn.of(texts)
+        columns: list[Any] = [table[name] for table in tables]
+        if isinstance(columns[0], TextColumn):
+            return TextColumn.joined(columns)
+        return np.concatenate(columns)
 
     schema = tables[0].schema
     columns = {name: column(name) for name in tables[0].columns}
