@@ -20,12 +20,12 @@ from fx_trace.export.events import (
     firsts,
 )
 from fx_trace.export.first_pass import (
+    NOTHING,
     TIMED,
     FirstPass,
     KernelNames,
     ThreadNames,
     dropped_records,
-    refusal,
 )
 from fx_trace.export.nesting import (
     ALONE,
@@ -48,7 +48,7 @@ from fx_trace.records import LastBranches
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MARK, MICROS, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.export import BEFORE_ZERO, LARGE_IDS, LARGEST_EXACT, Export
+from fxframework.kit.export import BEFORE_ZERO, LARGE_IDS, LARGEST_EXACT, Export, empty_refusal
 from fxframework.kit.in_time import Events, InTime
 from fxframework.kit.row_texts import (
     Form,
@@ -211,7 +211,7 @@ class JsonExport(Export):
         survey = FirstPass(capture)
         names = KernelNames(capture)
         if not survey.rows and not names:
-            raise refusal(capture)
+            raise empty_refusal(capture, NOTHING)
         self._dropped = dropped_records(capture, survey)
         self._dropped["annotations of pointers and koids"] = survey.annotated
         self._dropped["kernel objects other than processes and threads"] = names.others

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from fx_trace import rules
 from fx_trace.export.windows import joined, last_offset, windows
 from fx_trace.format import ObjectType
-from fxframework.errors import WriteRefusedError
 from fxframework.kernels.sorting import places_among
 from fxframework.kit.row_texts import json_string
 from fxframework.model.capture import Capture
@@ -29,6 +28,7 @@ TIMED = ("slices", "instants", "counters", "flows", "sched", "logs")
 SLICES = TABLE_CODES["slices"]
 ENDLESS = NS_MAX + 1
 """A time later than any other."""
+NOTHING = "there is nothing to write: no event, no message, no name"
 IDLE = 0
 """Koid of the idle process, which trace2json sorts first."""
 
@@ -251,12 +251,3 @@ def dropped_records(capture: Capture, survey: FirstPass) -> Counter[str]:
     dropped["arguments of ends that close nothing"] = survey.unowned
     dropped["arguments of objects and blobs"] = survey.untimed
     return dropped
-
-
-def refusal(capture: Capture) -> WriteRefusedError:
-    """Return the error for a capture without anything to write."""
-    return WriteRefusedError(
-        "there is nothing to write: no event, no message, no name",
-        path=capture.name,
-        remedy="`fxf info` shows what the capture holds",
-    )

@@ -7,19 +7,19 @@ from numpy.typing import NDArray
 
 from fx_trace.export.events import NEVER, EventMaker, RowEvents
 from fx_trace.export.first_pass import (
+    NOTHING,
     TIMED,
     FirstPass,
     KernelNames,
     ThreadNames,
     dropped_records,
-    refusal,
 )
 from fx_trace.export.windows import last_offset, windows
 from fx_trace.kinds import ArgType, SchedulingType
 from fx_trace.meaning import ASYNC_SCOPE
 from fxframework.kernels.parts import HEX, LENGTH, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell
-from fxframework.kit.export import Export
+from fxframework.kit.export import Export, empty_refusal
 from fxframework.kit.in_time import Events, InTime
 from fxframework.kit.row_texts import Form, Members, groups, json_string, value_forms
 from fxframework.model.capture import Capture
@@ -43,7 +43,7 @@ class TextExport(Export):
         capture.scan()
         survey = FirstPass(capture)
         if not survey.rows:
-            raise refusal(capture)
+            raise empty_refusal(capture, NOTHING)
         self._dropped += dropped_records(capture, survey)
         names = KernelNames(capture)
         self._dropped["kernel objects other than processes and threads"] += names.others
