@@ -22,7 +22,6 @@ from fxframework.model.table import ColumnData, Table
 
 __all__ = [
     "BINS",
-    "FINDING_FIELDS",
     "Batch",
     "Columns",
     "FirstPass",
@@ -43,8 +42,6 @@ Columns = dict[str, ColumnData | Callable[[], ColumnData]]
 Timeline = tuple[tuple[str, tuple[int, ...]], ...]
 """The type of ``Summary.timeline``."""
 
-FINDING_FIELDS = 4
-"""Numbers in a kernel's note: rule number, offset, record, value."""
 WHOLE_BYTES = 1 << 30
 """Files up to this many bytes are summarised from whole columns, larger ones part by part."""
 PACKED_FACTOR, PACKED_FLOOR = 10, 150_000_000

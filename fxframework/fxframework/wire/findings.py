@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FIELDS", "Findings", "FoundAt", "Noted", "in_order"]
+__all__ = ["FIELDS", "Findings", "FoundAt", "Noted", "findings_of", "in_order"]
 
 I64 = NDArray[np.int64]
 RULES = 400
@@ -66,6 +66,17 @@ def in_order(notes: list[Noted]) -> I64:
     return np.concatenate(findings)[order]
 
 
+def findings_of(rule: Any, offset: Any, record: Any, value: Any, count: int) -> I64:
+    """Return findings, int64 of shape (count, 4): rule, offset, number of the record, value.
+
+    Each of these is a column, or the same of all findings.
+    """
+    findings = np.empty((count, FIELDS), np.int64)
+    for field, numbers in enumerate((rule, offset, record, value)):
+        findings[:, field] = numbers
+    return findings
+
+
 class FoundAt(NamedTuple):
     """Findings by one rule about events of a batch. Arrays have the shape (findings,)."""
 
@@ -109,12 +120,8 @@ class Findings:
         for rule, places, offsets, values in found:
             # Of millions only the first ones are listed: the others are not put together.
             listed = min(places.size, self.left_of(rule))
-            rule_rows = np.empty((listed, FIELDS), np.int64)
-            rule_rows[:, 0] = rule
-            rule_rows[:, 1] = offsets[:listed]
-            rule_rows[:, 2] = -1
-            rule_rows[:, 3] = values if isinstance(values, int) else values[:listed]
-            rows.append(rule_rows)
+            listed_values = values if isinstance(values, int) else values[:listed]
+            rows.append(findings_of(rule, offsets[:listed], -1, listed_values, listed))
             events.append(places[:listed])
             self.totals[rule] += places.size
         if rows:

@@ -25,7 +25,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.words import WORD, to_i64
 from fxframework.wire.cursor import SIZE
 from fxframework.wire.families import Place
-from fxframework.wire.findings import FIELDS
+from fxframework.wire.findings import FIELDS, findings_of
 from fxframework.wire.floats import Float
 from fxframework.wire.framing import frames_of_records
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
@@ -81,14 +81,10 @@ class Noted:
             count = self._most
             units = units[:count]
             values = values[:count] if isinstance(values, np.ndarray) else values
-        rows = np.empty((count, FIELDS), np.int64)
         if records is None:
             records = np.searchsorted(self._records, units)
-        rows[:, 0] = int(rule) if isinstance(rule, Rule) else rule
-        rows[:, 1] = units
+        rows = findings_of(rule, units, records, values, count)
         rows[:, 1] *= wire.UNIT
-        rows[:, 2] = records
-        rows[:, 3] = values
         self._found.append(rows)
 
     def as_added(self) -> I64:

@@ -39,7 +39,7 @@ from fx_log.meaning import (
     Suffixes,
     is_level,
 )
-from fx_log.read.frames import ContainerFile, FramedFile, Frames, findings_of
+from fx_log.read.frames import ContainerFile, FramedFile, Frames
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fxframework.errors import Rule
@@ -49,7 +49,7 @@ from fxframework.kernels.pools import codes_of
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.stretches import not_utf8
 from fxframework.model.strings import StringPool
-from fxframework.wire.findings import Findings
+from fxframework.wire.findings import Findings, findings_of
 from fxframework.wire.known import LENGTH, START
 from fxframework.wire.known import WORD as HEADER
 from fxframework.wire.many import Many
@@ -263,8 +263,8 @@ class BlockReader(abc.ABC):
         if not rows.size:
             return
         shown = 0 if value is None else value[rows]
-        findings = findings_of(rule, offset[rows], self.sound.index[record[rows]], shown)
-        self.notes.append(findings)
+        index = self.sound.index[record[rows]]
+        self.notes.append(findings_of(rule, offset[rows], index, shown, rows.size))
 
     def shown(self, rule: Rule, value: int) -> object:
         """Return what a finding shows of its value."""

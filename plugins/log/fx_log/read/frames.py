@@ -46,7 +46,7 @@ from fxframework.kernels.frames import Items
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.stretches import with_bits
 from fxframework.kit.explain import Explainer, check_offset
-from fxframework.kit.scanned import FINDING_FIELDS
+from fxframework.wire.findings import FIELDS, findings_of
 from fxframework.wire.framing import (
     BAD_SIZE,
     BEHIND,
@@ -124,7 +124,7 @@ class Frames:
         """Return no stretches."""
         no_rows = np.zeros(0, np.int64)
         columns = dict.fromkeys(COLUMNS, no_rows)
-        return cls(**columns, notes=np.zeros((0, FINDING_FIELDS), np.int64))
+        return cls(**columns, notes=np.zeros((0, FIELDS), np.int64))
 
     @classmethod
     def joined(cls, blocks: list[Frames]) -> Frames:
@@ -144,7 +144,7 @@ class Frames:
         """Return them with findings about some rows; of one rule, or each of its own."""
         if not rows.size:
             return self
-        notes = findings_of(rule, offset, self.index[rows], value)
+        notes = findings_of(rule, offset, self.index[rows], value, rows.size)
         return attrs.evolve(self, notes=np.concatenate((self.notes, notes)))
 
     def kinds(self, record: str) -> Counter[str]:
@@ -175,14 +175,6 @@ class Frames:
         """Return which entries of a ring have nothing but a record, whose size is in words."""
         is_filled: NDArray[np.bool_] = self.end - self.start == self.size
         return is_filled
-
-
-def findings_of(rule: Rule | I64, offset: I64, record: I64, value: I64 | int) -> I64:
-    """Return findings by a rule, or by one each: rule, offset, number of the record, value."""
-    findings = np.empty((offset.size, FINDING_FIELDS), np.int64)
-    for field, numbers in enumerate((rule, offset, record, value)):
-        findings[:, field] = numbers
-    return findings
 
 
 COLUMNS: Final = tuple(field.name for field in attrs.fields(Frames) if field.name != "notes")
@@ -252,7 +244,7 @@ class FramedFile(abc.ABC):
 
     def take_notes(self) -> I64:
         """Return the findings that were reported, of shape (n, 4), and forget them."""
-        notes = np.array(self.noted, np.int64).reshape(-1, FINDING_FIELDS)
+        notes = np.array(self.noted, np.int64).reshape(-1, FIELDS)
         self.noted = []
         return notes
 

@@ -62,8 +62,8 @@ from fx_xray.read.columns import expanded, latest, shifted
 from fx_xray.read.frames import IS_EVENT, ROOM, FdrPolicy, GatheredParts, Records, Rows
 from fxframework.errors import Rule
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
-from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.diagnostics import Found
+from fxframework.wire.findings import FIELDS, findings_of
 
 __all__ = ["MOST_CUTS", "FdrFrames", "Frames", "Notes", "SoundRows", "are_far", "mended_times"]
 
@@ -154,16 +154,13 @@ class Notes:
     def add(self, rule: Rule, row: I64, offset: Any, record: Any, value: Any) -> None:
         """Add findings by one rule; all but the rule are columns, or the same of all of them."""
         if row.size:
-            new_findings = np.empty((row.size, FINDING_FIELDS), np.int64)
-            for column, values in enumerate((int(rule), offset, record, value)):
-                new_findings[:, column] = values
             self.rows.append(row)
-            self.found.append(new_findings)
+            self.found.append(findings_of(rule, offset, record, value, row.size))
 
     def in_order(self) -> I64:
         """Return the findings, of shape (findings, 4)."""
         if not self.rows:
-            return np.zeros((0, FINDING_FIELDS), np.int64)
+            return np.zeros((0, FIELDS), np.int64)
         order = np.argsort(np.concatenate(self.rows), kind="stable")
         return np.concatenate(self.found)[order]
 
