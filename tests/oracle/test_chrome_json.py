@@ -1,4 +1,4 @@
-"""Chrome JSON made into FXT loads in Perfetto with the slices, counters and flows of the JSON."""
+"""Chrome JSON as FXT, or as JSON again, shows the same slices, counters and flows in Perfetto."""
 
 from __future__ import annotations
 
@@ -124,16 +124,19 @@ MAKERS = {
 
 
 @cases("made", MAKERS)
-def test_the_fxt_shows_what_the_json_shows(perfetto: Perfetto, tmp_path: Path, made: str) -> None:
+def test_outputs_show_what_the_json_shows(perfetto: Perfetto, tmp_path: Path, made: str) -> None:
     data = MAKERS[made](tmp_path)
     path = tmp_path / "in.json"
     path.write_bytes(data)
     with fxf.open(path) as capture:
         assert capture.format == "chrome-json"
         fxf.convert(capture, tmp_path / "out.fxt")
-    there, here = (seen(perfetto, path), seen(perfetto, tmp_path / "out.fxt"))
-    for name in COMPARED:
-        assert here[name] == there[name], name
+        fxf.convert(capture, tmp_path / "out.json")
+    there = seen(perfetto, path)
+    for output in ("out.fxt", "out.json"):
+        here = seen(perfetto, tmp_path / output)
+        for name in COMPARED:
+            assert here[name] == there[name], (output, name)
     assert there["slices"]
     if made in {"phases", "viztracer", "ours"}:
         assert there["counters"]

@@ -1,4 +1,4 @@
-"""The exporter `json` for slices, instants and counters: Chrome's Trace Event Format.
+"""The exporter `json` for slices, instants, counters and flows: Chrome's Trace Event Format.
 
 A closed slice becomes a complete event (``X``), a slice that never ended a begin (``B``), an
 asynchronous slice a pair ``b`` and ``e``. Times are microseconds with three decimals, which is
@@ -8,6 +8,7 @@ exact. Formats with their own JSON have their own exporter, which takes preceden
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from fxframework.exporters.rows import ArgumentMembers, Bounds, json_arguments
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MEMBERS, MEMBERS_END, MICROS, SIGNED
+from fxframework.kernels.sorting import places_among
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import (
     BEFORE_ZERO,
@@ -28,15 +30,21 @@ from fxframework.kit.export import (
 )
 from fxframework.kit.row_texts import Lines, Numbered, doubles, groups
 from fxframework.model.capture import Capture
-from fxframework.model.schema import ASYNC, SCOPES, STANDARD_TABLES
+from fxframework.model.clock import NS_MIN
+from fxframework.model.schema import ASYNC, FLOW_END, SCOPES, STANDARD_TABLES
 from fxframework.model.table import Table
 from fxframework.model.tasks import NOBODY, Task, tasks
 
 __all__ = ["TABLES", "ChromeExport"]
 
 I64 = NDArray[np.int64]
-TABLES = frozenset({"slices", "instants", "counters"})
-"""Tables whose rows become events."""
+TABLES = ("slices", "instants", "counters", "flows")
+"""Tables whose rows become events, in the order of the output.
+
+Readers bind a point of a flow to a slice, which has to be there before.
+"""
+FLOW_POINTS = (b'"s"', b'"t"', b'"f","bp":"e"', b'"f"')
+"""By phase: begin, step, end in the slice around it; and an end in the slice that begins next."""
 BETWEEN = b",\n"
 """What is before each event but the first."""
 # Kinds of slices, whose events differ; a closed one follows its open one.
@@ -58,12 +66,12 @@ class ChromeExport(Export):
         written_before = self._sink.written
         threads = tasks(capture, distinct=True)
         events = _Events(capture, threads)
-        for name in ("slices", "instants", "counters"):
+        for name in TABLES:
             if name in capture.schemas:
                 for text in events.of(capture, name):
                     self._put(text)
         if self._sink.written == written_before:
-            raise empty_refusal(capture, "it has no slices, instants or counters")
+            raise empty_refusal(capture, "it has no slices, instants, counters or flows")
         # Names last: a capture without events is refused, although it may have threads.
         name_events = (BETWEEN + event.encode() for event in _names(threads))
         self._put(b"".join(name_events))
@@ -103,6 +111,7 @@ class _Events:
     """Renders rows of tables as events, each behind ``BETWEEN``."""
 
     def __init__(self, capture: Capture, threads: Mapping[int, Task]) -> None:
+        self._capture = capture
         templates = Templates(b"", b",", b"")
         self._templates = templates
         self._lines = Lines(templates)
@@ -131,7 +140,12 @@ class _Events:
     def of(self, capture: Capture, name: str) -> Iterator[bytes]:
         """Yield the events of a table."""
         arguments = ArgumentMembers(capture, name, self._arguments)
-        writers = {"slices": self._slices, "instants": self._instants, "counters": self._counters}
+        writers = {
+            "slices": self._slices,
+            "instants": self._instants,
+            "counters": self._counters,
+            "flows": self._flows,
+        }
         for batch, bounds in arguments.parts(capture.batches(name)):
             is_before_zero = batch.array("ts") < 0
             self.before_zero += int(np.count_nonzero(is_before_zero))
@@ -188,6 +202,31 @@ class _Events:
             series = self._series(table.array("series")[rows])
             head = self._head(table, rows, table.array("ts"))
             self._lines.put(rows, *head, b',"ph":"C","args":{', series, b":", value, b"}}")
+
+    def _flows(self, table: Table, bounds: Bounds) -> None:
+        ts = table.array("ts")
+        phases = np.minimum(table.array("phase"), FLOW_END)
+        ends_at_next = (phases == FLOW_END) & (self._begins_of(table.array("slice")) > ts)
+        for kind, rows in groups(np.where(ends_at_next, FLOW_END + 1, phases)):
+            event = self._head(table, rows, ts)
+            event.append(b',"ph":' + FLOW_POINTS[kind] + b',"id":"0x')
+            event += [(HEX, table.array("id")[rows]), b'"', *_args(bounds, rows)]
+            self._lines.put(rows, *event)
+
+    def _begins_of(self, slices: I64) -> I64:
+        """Return when slices begin, given their rows; the first time there is without one."""
+        begins = np.full(slices.size, NS_MIN)
+        if (slices >= 0).any():
+            rows, times = self._times_of_slices
+            places = places_among(slices, rows)
+            begins[places >= 0] = times[places[places >= 0]]
+        return begins
+
+    @cached_property
+    def _times_of_slices(self) -> tuple[I64, I64]:
+        """The rows of all slices, ascending, and when they begin."""
+        slices = self._capture.table("slices")
+        return slices.array("row"), slices.array("ts")
 
 
 def _args(bounds: Bounds, rows: I64) -> list[Cell]:

@@ -134,7 +134,7 @@ EXPORTERS = (
     Exporter(
         name="json",
         title="Chrome JSON (Trace Event Format)",
-        accepts=frozenset({"slices", "instants", "counters"}),
+        accepts=frozenset({"slices", "instants", "counters", "flows"}),
         suffixes=(".json",),
         open=lazy("fxframework.exporters.chrome:ChromeExport"),
         options=(SHORTEN,),

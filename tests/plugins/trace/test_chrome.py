@@ -491,6 +491,28 @@ def test_other_json_of_a_folder_is_left_out(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.stderr
 
 
+def test_points_of_flows_stay_at_their_slices(tmp_path: Path) -> None:
+    """In Chrome JSON again, an end at the slice around it and one at the next slice differ."""
+    points = [
+        event("X", 10, dur=10, name="around"),
+        event("s", 11, name="f", cat="c", id=1),
+        event("t", 12, name="f", cat="c", id=1),
+        event("f", 13, name="f", cat="c", id=1, bp="e"),
+        event("s", 14, name="g", cat="c", id=2),
+        event("f", 21, name="g", cat="c", id=2),
+        event("X", 22, dur=1, name="next"),
+        event("s", 30, name="h", cat="c", id=3),
+    ]
+    path, again = tmp_path / "a.trace.json", tmp_path / "again.trace.json"
+    path.write_text(json.dumps(points))
+    fxf.convert(path, again)
+    with fxf.open(path) as read, fxf.open(again) as written:
+        for column in ("ts", "id", "phase", "slice"):
+            values = written.table("flows").array(column).tolist()
+            assert values == read.table("flows").array(column).tolist()
+        assert written.table("flows").array("slice").tolist() == [0, 0, 0, 0, 1, -1]
+
+
 def test_it_becomes_a_trace(tmp_path: Path) -> None:
     source, target = tmp_path / "a.json", tmp_path / "a.fxt"
     source.write_bytes(OBJECT)
