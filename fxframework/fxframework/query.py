@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from fxframework.errors import MissingExtraError, UsageError, did_you_mean, readable_name
-from fxframework.model.frame import ARGUMENT
+from fxframework.model.schema import ARGUMENT
 
 if TYPE_CHECKING:
     import pyarrow as pa

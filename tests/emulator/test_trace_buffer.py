@@ -568,8 +568,12 @@ for number in itertools.count():
         break
     if number % 100 == 0:
         print(number, flush=True)
+    if number == 20_000:
+        input()
 input()
 """
+WAITING = 20_000
+"""The number at which the writer waits; up to there nothing is written over."""
 
 
 @cases("mode", ["oneshot", "circular"])
@@ -590,10 +594,14 @@ def test_another_process_reads_live_and_after_the_writer_was_killed(
         said = -1
         for _ in range(6):
             said = max(said, int(writer.stdout.readline()))
-            # Nothing was written over yet: all that was put by now is there, from the first on.
+            # All that was put by now is there, from the first on.
             numbers = live(memory.read(0, size))
             assert numbers == list(range(len(numbers)))
             assert len(numbers) > said
+        assert writer.stdin is not None
+        print(file=writer.stdin, flush=True)
+        while said <= WAITING:
+            said = int(writer.stdout.readline())
         writer.kill()
     numbers = live(path.read_bytes())
     assert len(numbers) > said

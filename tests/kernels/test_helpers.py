@@ -124,9 +124,11 @@ def test_findings_count_all_and_keep_the_first(codes: list[int], limit: int) -> 
         seen[row[0]] += 1
         if not limit or seen[row[0]] <= limit:
             expected.append(row)
-    assert findings.findings.reshape(-1, 4).tolist() == expected
-    assert findings.counts.tolist()[0] == len(expected)
-    assert findings.counts.tolist()[2:] == [seen[code] for code in range(5)]
+    assert findings.rows.tolist() == expected
+    assert findings.totals.tolist() == [seen[code] for code in range(5)]
+    most = limit or len(codes)
+    beyond = [(code, seen[code] - most) for code in range(5) if seen[code] > most]
+    assert findings.beyond_limit() == beyond
 
 
 # --- Orders ------------------------------------------------------------------------------------

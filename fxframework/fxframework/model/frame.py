@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from fxframework.errors import LimitError
 from fxframework.kernels.sorting import places_among
 from fxframework.model.arrow import code_columns
-from fxframework.model.schema import CELLS, TABLE_CODES, THREAD_COLUMNS, ArgType, TableSchema
+from fxframework.model.schema import (
+    ARGUMENT,
+    CELLS,
+    TABLE_CODES,
+    THREAD_COLUMNS,
+    ArgType,
+    TableSchema,
+)
 from fxframework.model.strings import StringPool
 from fxframework.model.threads import Threads
 
@@ -23,9 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["frame_of"]
 
 I64 = NDArray[np.int64]
-ARGUMENT = "arg_"
-"""Prefix of argument columns."""
-
 SIGNED = (ArgType.INT32, ArgType.INT64)
 
 

@@ -334,5 +334,7 @@ TABLE_CODES: Mapping[str, int] = {name: code for code, name in enumerate(_NAMES)
 """Codes of the tables in the column `table` of `args`, by name."""
 THREAD_COLUMNS = {"thread": "", "prev": "prev_", "next": "next_"}
 """Columns that hold an id of `threads`, with the prefix of the columns joined for them."""
+ARGUMENT = "arg_"
+"""Prefix of the columns joined for arguments, one for each name."""
 CELLS = 1 << 28
 """The most argument values, nulls included, that a frame or a joined view may have."""
