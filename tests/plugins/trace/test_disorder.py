@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fx_trace.read import match
@@ -81,6 +81,16 @@ def test_runs_give_what_one_sort_gives(events: list[tuple[str, int, int, int]]) 
         assert found_in(over(data)) == expected
 
 
+# A begin that is alone in its block is between two complete events of its moment.
+@example(
+    [
+        ("duration_complete", 1, 0, 1),
+        ("duration_begin", 1, 0, 1),
+        ("duration_complete", 1, 1, 1),
+    ],
+    False,
+    10**9,
+)
 @given(disorder, st.booleans(), st.sampled_from([10**9, 3 * 10**9, 1000]))
 def test_events_are_matched_alike_in_small_blocks(
     events: list[tuple[str, int, int, int]], in_order: bool, rate: int
@@ -219,7 +229,8 @@ def test_the_first_step_back_is_found(events: list[tuple[int, int, int, int]], p
     steps_back, found, done = StepsBack(), -1, 0
     for part in np.array_split(np.array(events, np.int64).reshape(-1, 4), parts):
         what, threads = part[:, 0].astype(np.uint8), part[:, 1].astype(np.int32)
-        place = steps_back.first(what, threads, part[:, 2].copy(), part[:, 3].copy(), 3)
+        ends = part[:, 3].copy() if (what == SPAN).any() else None
+        place = steps_back.first(what, threads, part[:, 2].copy(), ends, 3)
         if place >= 0:
             found = done + place
             break

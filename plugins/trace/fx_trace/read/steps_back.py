@@ -51,15 +51,13 @@ class StepsBack:
         is_back = np.zeros(threads.size, np.bool_)
         time = times[order]
         is_back[order] = time < self._before(LAST_TIME, thread, time)
-        if ends is not None:
-            begins = order[IS_SLICE.take(what[order])]
-            thread = threads[begins]
-            time = times[begins]
-            is_span = what[begins] == SPAN
-            end = np.where(is_span, ends[begins], NEVER_ENDS)
-            is_together = time == self._before(LAST_BEGIN, thread, time)
-            is_longer = end > self._before(LAST_END, thread, end)
-            is_back[begins] |= is_span & is_together & is_longer
+        begins = order[IS_SLICE.take(what[order])]
+        thread = threads[begins]
+        time = times[begins]
+        end = ends_of(begins, what, ends)
+        is_together = time == self._before(LAST_BEGIN, thread, time)
+        is_longer = end > self._before(LAST_END, thread, end)
+        is_back[begins] |= (what[begins] == SPAN) & is_together & is_longer
         return int(is_back.argmax()) if is_back.any() else -1
 
     def _make_room(self, thread_count: int) -> None:
@@ -84,14 +82,12 @@ class StepsBack:
         last = self._last_of_threads(threads, np.arange(times.size))
         has_event = last >= 0
         self._threads[LAST_TIME, has_event] = times[last[has_event]]
-        if ends is None:
-            return
         is_slice = IS_SLICE.take(what)
         last = self._last_of_threads(threads, np.where(is_slice, np.arange(times.size), -1))
         has_slice = last >= 0
         last = last[has_slice]
         self._threads[LAST_BEGIN, has_slice] = times[last]
-        self._threads[LAST_END, has_slice] = np.where(what[last] == SPAN, ends[last], NEVER_ENDS)
+        self._threads[LAST_END, has_slice] = ends_of(last, what, ends)
 
     def _last_of_threads(self, threads: NDArray[np.int32], events: I64) -> I64:
         """Return the last of the events of each thread; -1 of a thread without any."""
@@ -111,3 +107,10 @@ class StepsBack:
         is_last = ends_of_runs(thread)
         self._threads[number, thread[is_last]] = values[is_last]
         return before
+
+
+def ends_of(begins: I64, what: NDArray[np.uint8], ends: I64 | None) -> I64:
+    """Return when the slices that some events begin end: NEVER_ENDS if an end event has to come."""
+    if ends is None:
+        return np.full(begins.size, NEVER_ENDS)
+    return np.where(what[begins] == SPAN, ends[begins], NEVER_ENDS)
