@@ -407,12 +407,12 @@ def test_truncated_at_every_tenth_byte(form: bytes) -> None:
             assert all(each.offset is None or each.offset <= length for each in capture.diagnostics)
 
 
-HEADS = (b"[", b'{"traceEvents":[', b'{"x":')
-"""Where a repetition may stand: among events, twice, and in a value that is passed over."""
+HEADS = (b"[", b'{"traceEvents":[', b'{"x":', b"{")
+"""Where a repetition may stand: among events, twice, in a value that is passed over, and alone."""
 PIECES = (
     b"[", b"{", b'{"a":', b'"', b"\\", b'"\\', b'},{"', b'{[ },{"', b"}", b"]", b",", b" ", b"1",
     b'{"ph":"B"},', b'{"ph":"E","name":"x"},', b'{"ph":"B","ts":1,"name":"a"},', b"NaN,", b"\xff",
-    b'{"a":NaN,"a":1},', b'{"ph":"X","ts":1e999999,"dur":1},', b'{"ts":0.00000000001,"ph":"i"},',
+    b'{"a":NaN,"a":1},', b'"x":1,', b'{"ph":"X","ts":1e999999,"dur":1},', b'{"ts":0.00000000001,"ph":"i"},',
     b'{"ph":"i","ts":1,"args":{"x":[[[[1]]]]}},',
 )  # fmt: skip
 
@@ -420,14 +420,14 @@ PIECES = (
 @cases("number,piece", enumerate(PIECES))
 def test_any_repetition_takes_time_in_proportion(number: int, piece: bytes) -> None:
     """Bytes that open or close something stand at each place, others at one."""
-    heads = HEADS if len(piece) == 1 else HEADS[number % 3 :][:1]
+    heads = HEADS if len(piece) == 1 else HEADS[number % len(HEADS) :][:1]
     for head in heads:
         data = head + piece * (20_000 // len(piece))
         start = time.process_time()
         with opened(data) as capture:
             capture.summary()
             assert sum(record.nbytes for record in capture.records()) == len(data)
-        assert time.process_time() - start < 5  # quadratic, it would take many times as long
+        assert time.process_time() - start < 2  # quadratic, it would take many times as long
 
 
 @cases("depth", [3, 60, 70, 300, 20_000])

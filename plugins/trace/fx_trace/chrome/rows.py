@@ -89,17 +89,19 @@ class ChromeRows(ChunkMaker):
     # --- Events ----------------------------------------------------------------------------------
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the rows of each block."""
+        """Yield the rows of each block that has events; a file has one chunk at least."""
         for block in self._scanner.blocks():
-            yield self._chunk_of(block)
+            self.kinds += np.bincount(block.kinds, minlength=len(KINDS))
+            self.records += block.kinds.size
+            if block.kinds.min() <= OTHER_EVENT:
+                yield self._chunk_of(block)
             self.source.passed(int(block.starts[0]), block.stop)
+        yield self.take_chunk(dict(self.rows), self.source.size)
 
     def _chunk_of(self, block: Block) -> Chunk:
         first = dict(self.rows)
         self._codes.offset = int(block.starts[0])
         kinds = block.kinds
-        self.kinds += np.bincount(kinds, minlength=len(KINDS))
-        self.records += kinds.size
         threads = self._threads_of(block)
         for index in np.flatnonzero(kinds == METADATA).tolist():
             self._take_names(block, index, int(threads[index]))
@@ -135,9 +137,8 @@ class ChromeRows(ChunkMaker):
         object_type = OBJECT_TYPES.get(plain(event.get("name")))
         if object_type is None or not isinstance(name, str):
             return
-        id = thread
-        if object_type == ObjectType.PROCESS:
-            id = wrapped(number_of(event.get("pid")))
+        is_process = object_type == ObjectType.PROCESS
+        id = wrapped(number_of(event.get("pid"))) if is_process else thread
         row = 0, object_type, self._codes[name], block.starts[place], id, 0
         cells = zip(COLUMNS["objects"], row, strict=True)
         self.parts["objects"].append({column: np.array([value]) for column, value in cells})

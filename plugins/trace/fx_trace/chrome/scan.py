@@ -64,11 +64,12 @@ VALUE: Final = re.compile(
 )
 """A value in brackets, a string, or a word of one byte at least, and the separators behind it."""
 MEMBER_BEGIN: Final = re.compile(
-    rb'(?P<close>[\]}]%b)|(?P<events>"traceEvents"%b:%b\[%b)|%b%b:%b'
+    rb'(?P<close>\}%b)|(?P<events>"traceEvents"%b:%b\[%b)|%b%b:%b'
     % (SEPARATORS, SPACES, SPACES, SEPARATORS, STRING, SPACES, SPACES),
     re.DOTALL,
 )
-"""A bracket that closes, the key of the events with the bracket behind it, or another key."""
+"""The bracket that closes, the key of the events with the bracket behind it, or another key."""
+EVENTS_END: Final = re.compile(rb"\]%b" % SEPARATORS)
 NEXT_EVENT: Final = re.compile(rb'\}%b,%b(\{)%b"' % (SPACES, SPACES, SPACES))
 """Between two events: where reading goes on in one that does not end."""
 
@@ -126,7 +127,6 @@ class Scanner:
             offset = last.stop
             for last in read(offset):
                 yield last
-            read = self._member
             is_closed = last.kinds[-1] == CLOSE and self._data[last.starts[-1]] == closing
         if is_closed and last.stop < self._size:
             yield self._damaged(last.stop, self._size, rules.UNEXPECTED)
@@ -144,7 +144,7 @@ class Scanner:
         return self._record(DAMAGED, start, stop)
 
     def _member(self, start: int) -> Iterator[Block]:
-        """Yield a member of the document, with the events if it has them, or a bracket that closes.
+        """Yield a member of the document, with the events if it has them, or the closing bracket.
 
         Without a key or an end, nothing says where the next member begins: the rest is damaged.
         """
@@ -162,11 +162,12 @@ class Scanner:
             yield self._damaged(start, self._size, rules.NOT_CLOSED)
 
     def _events(self, offset: int) -> Iterator[Block]:
-        """Yield the events of an array from an offset on, up to the bracket that closes it."""
+        """Yield the events of an array from an offset on, and the bracket that closes it."""
         starts: list[int] = []
         stops: list[int] = []
         while True:
-            is_end = offset >= self._size or self._data[offset] == ord("]")
+            closing = EVENTS_END.match(self._data, offset)
+            is_end = closing is not None or offset >= self._size
             value = None if is_end else VALUE.match(self._data, offset)
             if starts and (value is None or offset - starts[0] > BLOCK_BYTES):
                 yield self._parsed(starts, stops, offset)
@@ -176,6 +177,8 @@ class Scanner:
                 stops.append(value.end(1))
                 offset = value.end()
             elif is_end:
+                if closing is not None:
+                    yield self._record(CLOSE, offset, closing.end())
                 return
             else:
                 open_event = offset

@@ -46,12 +46,9 @@ def sniff(probe: Probe) -> Confidence:
 
 def sample(nbytes: int) -> bytes:
     """Make a typical file of about that many bytes."""
-    chunks = [HEAD]
-    size = len(HEAD)
-    number = 0
-    while size < nbytes:
-        ts = 10 * number
-        chunks.append(EVENTS_OF_ORDER % (ts, ts + 2, ts + 3, number % 7, ts + 6))
-        size += len(chunks[-1])
-        number += 1
-    return b"".join(chunks) + b"\n]}\n"
+    data = bytearray(HEAD)
+    ts = 0
+    while len(data) < nbytes:
+        data += EVENTS_OF_ORDER % (ts, ts + 2, ts + 3, ts // 10 % 7, ts + 6)
+        ts += 10
+    return bytes(data) + b"\n]}\n"

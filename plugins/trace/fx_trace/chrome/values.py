@@ -71,9 +71,7 @@ class Ids(Numbers):
     """Numbers of processes and threads by what events have: 7, "7" and "0x7" are one."""
 
     def __missing__(self, value: Any) -> int:
-        number = number_of(value)
-        self[value] = number
-        return number
+        return self.setdefault(value, number_of(value))
 
     def texts(self) -> dict[int, str]:
         """Return the texts that are not numbers, which are names as well, by number."""
