@@ -68,7 +68,7 @@ class ChromeExport(Export):
         events = _Events(capture, threads)
         for name in TABLES:
             if name in capture.schemas:
-                for text in events.of(capture, name):
+                for text in events.of(name):
                     self._put(text)
         if self._sink.written == written_before:
             raise empty_refusal(capture, "it has no slices, instants, counters or flows")
@@ -137,16 +137,16 @@ class _Events:
         self.before_zero = 0
         """Rows with a time below 0."""
 
-    def of(self, capture: Capture, name: str) -> Iterator[bytes]:
+    def of(self, name: str) -> Iterator[bytes]:
         """Yield the events of a table."""
-        arguments = ArgumentMembers(capture, name, self._arguments)
+        arguments = ArgumentMembers(self._capture, name, self._arguments)
         writers = {
             "slices": self._slices,
             "instants": self._instants,
             "counters": self._counters,
             "flows": self._flows,
         }
-        for batch, bounds in arguments.parts(capture.batches(name)):
+        for batch, bounds in arguments.parts(self._capture.batches(name)):
             is_before_zero = batch.array("ts") < 0
             self.before_zero += int(np.count_nonzero(is_before_zero))
             writers[name](batch, bounds)
@@ -219,7 +219,8 @@ class _Events:
         if (slices >= 0).any():
             rows, times = self._times_of_slices
             places = places_among(slices, rows)
-            begins[places >= 0] = times[places[places >= 0]]
+            is_there = places >= 0
+            begins[is_there] = times[places[is_there]]
         return begins
 
     @cached_property

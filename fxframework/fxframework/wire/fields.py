@@ -392,13 +392,18 @@ class Number(Limited):
         """The numbers of an enumeration, as columns have them."""
         return np.array(list(map(wrapped, self.values)), np.int64)
 
-    def without_name(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which numbers of a column are none of an enumeration."""
+    @functools.cached_property
+    def range_with_names(self) -> tuple[int, int] | None:
+        """The lowest and the highest of these numbers; None if one between them has no name."""
         named = self.numbers_with_names
         lowest, highest = int(named.min()), int(named.max())
-        if highest - lowest > named.size - 1:
-            return np.isin(numbers, named, invert=True)
-        # Numbers in a row are quicker to compare with.
+        return (lowest, highest) if highest - lowest < named.size else None
+
+    def without_name(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which numbers of a column are none of an enumeration."""
+        if self.range_with_names is None:
+            return np.isin(numbers, self.numbers_with_names, invert=True)
+        lowest, highest = self.range_with_names
         is_below: NDArray[np.bool_] = numbers < lowest
         return is_below | (numbers > highest)
 

@@ -162,9 +162,9 @@ class ChromeRows(ChunkMaker):
             }
         )
         # A flow ends at the slice around the point with "bp": "e", else at the next one.
-        bindings = block.column("bp", places[IS_ROW_OF["flows"][types]])
-        is_end = types[IS_ROW_OF["flows"][types]] == E.FLOW_END
-        is_next = is_end & np.array([binding != "e" for binding in bindings], np.bool_)
+        is_flow = IS_ROW_OF["flows"].take(types)
+        ends_behind = [binding != "e" for binding in block.column("bp", places[is_flow])]
+        is_next = (types[is_flow] == E.FLOW_END) & np.array(ends_behind, np.bool_)
         self.bound_to_next.append(self.rows["flows"] + np.flatnonzero(is_next))
         self._put_args_of(block, places, types)
         events = 16 * RecordType.EVENT
