@@ -190,11 +190,6 @@ class Process:
     name: str
     threads: list[Thread] = attrs.field(factory=list, repr=False)
 
-    @property
-    def alive(self) -> bool:
-        """Whether at least one of its threads is not dead."""
-        return any(thread.state != ThreadState.DEAD for thread in self.threads)
-
 
 @attrs.define(eq=False)
 class Thread:
@@ -399,10 +394,6 @@ class Kernel:
         if ticks not in {"clock", "tsc"}:
             raise EmulatorError(f"invalid ticks {ticks!r}: must be 'clock' or 'tsc'")
         self._listeners.append((listener, ticks == "tsc"))
-
-    def unlisten(self, listener: SchedulerListener) -> None:
-        """Stop calling a listener."""
-        self._listeners = [entry for entry in self._listeners if entry[0] is not listener]
 
     # --- Control ---
 

@@ -179,8 +179,7 @@ class _Object:
         koids: Iterator[int],
         name: str,
         content_size: int,
-        max_size: int | None,
-        parent: _Object | None = None,
+        resizable: bool,
         window: tuple[int, int] | None = None,
     ) -> None:
         storage.acquire()
@@ -189,25 +188,17 @@ class _Object:
         self.koid = next(koids)
         self.name = name
         self.content_size = content_size
-        self.max_size = max_size
-        self.parent = parent
+        self.resizable = resizable
         self.window = window
         """First byte and size of a slice in its storage; None: all of it."""
         self.base = 0 if window is None else window[0]
-        self.children: list[_Object] = []
         self.handles = 0
-        if parent is not None:
-            parent.children.append(self)
 
     @property
     def size(self) -> int:
         if self.window is None:
             return self.storage.size
         return self.window[1]
-
-    @property
-    def resizable(self) -> bool:
-        return self.max_size is not None
 
     def check(self, access: str, offset: int, nbytes: int) -> None:
         if nbytes < 0 or not 0 <= offset <= self.size - nbytes:
@@ -222,8 +213,6 @@ class _Object:
     def release(self) -> None:
         self.handles -= 1
         if not self.handles:
-            if self.parent is not None:
-                self.parent.children.remove(self)
             self.storage.release()
 
     def __str__(self) -> str:
@@ -262,20 +251,17 @@ class Vmo:
         *,
         name: str = "",
         resizable: bool = False,
-        max_size: int = MOST_BYTES,
         koids: Iterator[int] | None = None,
         log: bool = False,
     ) -> Self:
         """Create a VMO of ``size`` zero bytes, rounded up to pages.
 
-        ``size`` is its content size. A ``resizable`` VMO may grow up to ``max_size``. ``koids``
-        yields its koid and those of its children (default: 1024, 1025 …). With ``log`` its
-        ``memory`` has a store log.
+        ``size`` is its content size. ``koids`` yields its koid and those of its children (default:
+        1024, 1025 …). With ``log`` its ``memory`` has a store log.
         """
-        _check_size(size, max_size)
+        _check_size(size)
         storage = _Storage(Memory.anonymous(_round_up(size), log=log))
-        limit = max_size if resizable else None
-        return cls._new(storage, size, name=name, max_size=limit, koids=koids)
+        return cls._new(storage, size, name=name, resizable=resizable, koids=koids)
 
     @classmethod
     def over(
@@ -284,7 +270,6 @@ class Vmo:
         *,
         name: str = "",
         resizable: bool = False,
-        max_size: int = MOST_BYTES,
         koids: Iterator[int] | None = None,
     ) -> Self:
         """Create a VMO over a memory of whole pages, which another process may map.
@@ -294,11 +279,10 @@ class Vmo:
         """
         if memory.size % PAGE:
             raise VmoError(f"{memory}: its size is not a multiple of {PAGE} bytes")
-        _check_size(memory.size, max_size)
-        limit = max_size if resizable else None
+        _check_size(memory.size)
         used = memory.bytes.reshape(-1, PAGE).any(axis=1).tobytes()
         storage = _Storage(memory, used=used)
-        return cls._new(storage, memory.size, name=name, max_size=limit, koids=koids)
+        return cls._new(storage, memory.size, name=name, resizable=resizable, koids=koids)
 
     @classmethod
     def _new(
@@ -307,7 +291,7 @@ class Vmo:
         size: int,
         *,
         name: str,
-        max_size: int | None,
+        resizable: bool,
         koids: Iterator[int] | None,
     ) -> Self:
         vmo = _Object(
@@ -315,10 +299,10 @@ class Vmo:
             koids=itertools.count(FIRST_KOID) if koids is None else koids,
             name=_fit_name(name),
             content_size=size,
-            max_size=max_size,
+            resizable=resizable,
         )
         rights = DEFAULT_RIGHTS
-        if vmo.resizable:
+        if resizable:
             rights |= Rights.RESIZE
         return cls(vmo, rights)
 
@@ -333,17 +317,6 @@ class Vmo:
     def koid(self) -> int:
         """The object's koid, the same for all of its handles."""
         return self._vmo.koid
-
-    @property
-    def parent_koid(self) -> int:
-        """The koid of the parent VMO; 0 if it has none."""
-        parent = self._vmo.parent
-        return 0 if parent is None else parent.koid
-
-    @property
-    def num_children(self) -> int:
-        """Number of living children."""
-        return len(self._vmo.children)
 
     @property
     def resizable(self) -> bool:
@@ -411,23 +384,18 @@ class Vmo:
         """Size in bytes, whole pages."""
         return self._vmo.size
 
-    def get_size(self) -> int:
-        """Return the size in bytes, whole pages."""
-        self._need(Rights.NONE, "get size")
-        return self._vmo.size
-
     def set_size(self, size: int) -> None:
         """Resize to ``size`` bytes, rounded up to pages; ``size`` becomes the content size.
 
         New bytes are zero. Requires RESIZE and WRITE. Raises VmoError if the VMO is not resizable,
-        or for more than its maximum.
+        or for more than ``MOST_BYTES``.
         """
         vmo = self._vmo
         self._need(Rights.NONE, "set size")
-        if vmo.max_size is None:
+        if not vmo.resizable:
             raise VmoError(f"{vmo} is not resizable; create it with resizable=True")
         self._need(Rights.RESIZE | Rights.WRITE, "set size")
-        _check_size(size, vmo.max_size)
+        _check_size(size)
         if _round_up(size) != vmo.size:
             vmo.storage.resize(_round_up(size))
         vmo.content_size = size
@@ -438,11 +406,6 @@ class Vmo:
         vmo = self._vmo
         first = vmo.base >> _PAGE_BITS
         return vmo.storage.committed(first, first + (vmo.size >> _PAGE_BITS))
-
-    @property
-    def committed_bytes(self) -> int:
-        """``committed_pages`` in bytes."""
-        return self.committed_pages << _PAGE_BITS
 
     # --- loads and stores ---
 
@@ -496,7 +459,7 @@ class Vmo:
         vmo.storage.write(start, buffer)
 
     def grow(self, size: int) -> None:
-        """Grow to at least ``size`` bytes, up to the maximum, by ``set_size``."""
+        """Grow to at least ``size`` bytes, by ``set_size``."""
         if size > self._vmo.size:
             content = self._vmo.content_size
             self.set_size(size)
@@ -528,7 +491,6 @@ class Vmo:
         *,
         name: str | None = None,
         resizable: bool = False,
-        max_size: int = MOST_BYTES,
     ) -> Self:
         """Return a child with the current bytes; later stores into either do not affect the other.
 
@@ -540,7 +502,7 @@ class Vmo:
         if size is None:
             size = vmo.size - offset
         _check_pages("snapshot", offset, 0)
-        _check_size(size, max_size)
+        _check_size(size)
         storage = _Storage(Memory.anonymous(_round_up(size)))
         common_bytes = min(storage.size, max(0, vmo.size - offset))
         first_page = (vmo.base + offset) >> _PAGE_BITS
@@ -550,8 +512,7 @@ class Vmo:
             koids=vmo.koids,
             name=vmo.name if name is None else _fit_name(name),
             content_size=size,
-            max_size=max_size if resizable else None,
-            parent=vmo,
+            resizable=resizable,
         )
         rights = self._rights & ~(Rights.EXECUTE | Rights.RESIZE)
         rights |= Rights.WRITE | Rights.GET_PROPERTY | Rights.SET_PROPERTY
@@ -576,8 +537,7 @@ class Vmo:
             koids=vmo.koids,
             name=vmo.name if name is None else _fit_name(name),
             content_size=size,
-            max_size=None,
-            parent=vmo,
+            resizable=False,
             window=(vmo.base + offset, size),
         )
         return type(self)(child_object, self._rights)
@@ -684,9 +644,9 @@ def _round_up(size: int) -> int:
     return size + -size % PAGE
 
 
-def _check_size(size: int, most: int) -> None:
-    if not 0 <= size <= most:
-        raise VmoError(f"invalid VMO size {size}: must be 0 to {most}")
+def _check_size(size: int) -> None:
+    if not 0 <= size <= MOST_BYTES:
+        raise VmoError(f"invalid VMO size {size}: must be 0 to {MOST_BYTES}")
 
 
 def _check_pages(what: str, offset: int, nbytes: int) -> None:

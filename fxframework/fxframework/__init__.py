@@ -77,8 +77,4 @@ __getattr__, __dir__ = lazy_names(
         "fxframework.registry": "Confidence Exporter Option Probe Reader Writer",
         "fxframework.verbs": "compare convert diff salvage split sql verify why",
     },
-    gone=dict.fromkeys(
-        ("predict", "Prediction", "Reference"),
-        "the page of each format says what other readers do with what is in a file",
-    ),
 )

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import functools
 import inspect
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from queue import Empty, SimpleQueue
+from concurrent.futures import Future, wait
 from types import FrameType
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from fxframework.errors import one_line
 
@@ -68,27 +67,20 @@ def in_time(function: Callable[[], T]) -> T:
     Raises what the function raises, EscapeError for what would end the program, and TimeoutError
     after ``PATIENCE`` seconds: the thread is then abandoned.
     """
-    results: SimpleQueue[Callable[[], T]] = SimpleQueue()
+    future: Future[T] = Future()
 
     def run() -> None:
         try:
-            result = function()
-            results.put(lambda: result)
+            future.set_result(function())
         except Exception as error:  # noqa: BLE001 (raised in the thread that waits)
-            results.put(functools.partial(_raise, error))
+            future.set_exception(error)
         except BaseException as error:  # noqa: BLE001 (it must not end the thread)
-            results.put(functools.partial(_raise, escape(error)))
+            future.set_exception(escape(error))
 
     threading.Thread(target=run, name="fxf plugin", daemon=True).start()
-    try:
-        result = results.get(timeout=PATIENCE)
-    except Empty:
-        raise TimeoutError(f"it did not return within {PATIENCE:g} s") from None
-    return result()
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error
+    if not wait([future], PATIENCE).done:
+        raise TimeoutError(f"it did not return within {PATIENCE:g} s")
+    return future.result()
 
 
 class Interrupts:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from queue import Empty, SimpleQueue
-from threading import Thread
+from collections.abc import Iterable, Sequence
 
 import attrs
 
-from fxframework.containment import PATIENCE, escape
+from fxframework.containment import escape, in_time
 from fxframework.errors import NoReaderError, NotACaptureError
 from fxframework.foreign import foreign
 from fxframework.registry import Confidence, Probe, Reader
@@ -55,7 +53,7 @@ def rank(readers: Iterable[Reader], probe: Probe) -> Ranking:
     readers_of_suffix = tuple(reader for reader in all_readers if probe.has_suffix(reader.suffixes))
     candidates: list[Candidate] = []
     failures: list[SniffFailure] = []
-    for reader, verdict in _verdicts(all_readers, probe):
+    for reader, verdict in zip(all_readers, _verdicts(all_readers, probe), strict=True):
         if isinstance(verdict, Exception):
             failures.append(SniffFailure(reader, verdict))
         elif verdict is not Confidence.NONE:
@@ -64,44 +62,27 @@ def rank(readers: Iterable[Reader], probe: Probe) -> Ranking:
     return Ranking(tuple(candidates), tuple(failures), readers_of_suffix)
 
 
-def _verdicts(
-    readers: Sequence[Reader], probe: Probe
-) -> Iterator[tuple[Reader, Confidence | Exception]]:
-    """Yield the result or the exception of each sniffer; TimeoutError if it takes too long.
-
-    Sniffers run in a separate thread, which is abandoned if one does not return; another thread
-    then runs those after it.
-    """
-    next_reader = 0
-    while next_reader < len(readers):
-        verdicts: SimpleQueue[Confidence | Exception] = SimpleQueue()
-        Thread(target=_sniff, args=(readers[next_reader:], probe, verdicts), daemon=True).start()
-        is_late = False
-        while next_reader < len(readers) and not is_late:
-            verdict: Confidence | Exception
-            try:
-                verdict = verdicts.get(timeout=PATIENCE)
-            except Empty:
-                is_late = True
-                verdict = TimeoutError(f"it did not return within {PATIENCE:g} s")
-            yield readers[next_reader], verdict
-            next_reader += 1
+def _verdicts(readers: Sequence[Reader], probe: Probe) -> list[Confidence | Exception]:
+    """Return the result or the exception of each sniffer; TimeoutError if it takes too long."""
+    try:
+        return in_time(lambda: [_verdict(reader, probe) for reader in readers])
+    except TimeoutError as error:
+        if len(readers) == 1:
+            return [error]
+    # One of them does not return: ask each in a thread of its own.
+    return [verdict for reader in readers for verdict in _verdicts([reader], probe)]
 
 
-def _sniff(
-    readers: Sequence[Reader], probe: Probe, verdicts: SimpleQueue[Confidence | Exception]
-) -> None:
-    """Put the result or the exception of each sniffer into a queue, in order."""
-    for reader in readers:
-        try:
-            verdict = reader.sniff(probe)
-            if not isinstance(verdict, Confidence):
-                raise TypeError(f"it returned {verdict!r}, not a Confidence")
-            verdicts.put(verdict)
-        except Exception as error:  # noqa: BLE001 (code of plugins; listed by the host)
-            verdicts.put(error)
-        except BaseException as error:  # noqa: BLE001 (it must not end the thread)
-            verdicts.put(escape(error))
+def _verdict(reader: Reader, probe: Probe) -> Confidence | Exception:
+    try:
+        verdict = reader.sniff(probe)
+        if not isinstance(verdict, Confidence):
+            raise TypeError(f"it returned {verdict!r}, not a Confidence")
+    except Exception as error:  # noqa: BLE001 (code of plugins; listed by the host)
+        return error
+    except BaseException as error:  # noqa: BLE001 (it must not keep the others from being asked)
+        return escape(error)
+    return verdict
 
 
 def choose(ranking: Ranking, probe: Probe, *, unpacked: bool = False) -> Reader:

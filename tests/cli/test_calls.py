@@ -217,12 +217,9 @@ def test_a_picture_is_not_what_a_graph_is_written_as(
     assert not (tmp_path / name).exists()
 
 
-def test_what_replaces_graph_diff(host: Host, rows: Path, tmp_path: Path) -> None:
+def test_graphs_of_two_captures_are_compared(host: Host, rows: Path, tmp_path: Path) -> None:
     other, out = tmp_path / "other.toy", tmp_path / "x.dot"
     other.write_bytes(toy.toy(toy.span("one", 0, 400), toy.span("three", 500, 1)))
-    gone = run_cli("graph-diff", rows, other, host=host)
-    assert gone.exit_code == ExitCode.USAGE
-    assert "fxf compare A B --out OUT.dot" in gone.stderr
     run_cli("compare", rows, other, "--out", out, host=host)
     text = out.read_text()
     assert 'F1 [label="{one|-50.00%}" color="#A6DBA0"];' in text

@@ -214,15 +214,6 @@ def test_a_sound_file(host: Host, sample: Path) -> None:
     assert result.stderr == ""
 
 
-def test_what_another_reader_does_is_in_explain_and_docs() -> None:
-    result = run_cli("verify", "--as", "perfetto", "a.fxt")
-    assert result.exit_code == ExitCode.USAGE
-    assert "`fxf verify --as` is gone" in result.stderr
-    assert "`fxf explain CODE` says what other readers do" in result.stderr
-    with pytest.raises(AttributeError, match="the page of each format says what other readers do"):
-        fxframework.predict  # noqa: B018 (the name itself is tried)
-
-
 def test_findings_beyond_the_limit_are_counted(host: Host, tmp_path: Path) -> None:
     path = tmp_path / "a.toy"
     path.write_bytes(toy.toy(*[toy.record(9)] * 1234))

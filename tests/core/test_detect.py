@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
-from fxframework import detect
+from fxframework import containment
 from fxframework.detect import Confidence, Probe, choose, rank
 from fxframework.errors import ExitCode, NoReaderError
 from fxframework.registry import Reader
@@ -88,7 +88,7 @@ def test_a_sniffer_that_fails_counts_as_none_and_is_listed(result: Any) -> None:
 def test_a_sniffer_that_hangs_counts_as_none_and_the_others_are_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(detect, "PATIENCE", 0.05)
+    monkeypatch.setattr(containment, "PATIENCE", 0.05)
     goes_on = threading.Event()
     late = attrs.evolve(reader("late", NONE), sniff=lambda _: goes_on.wait() and POSSIBLE)
     ranking = rank([reader("first", POSSIBLE), late, reader("good", LIKELY)], probe())

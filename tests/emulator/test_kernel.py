@@ -125,7 +125,6 @@ def test_a_thread_runs_sleeps_and_ends() -> None:
     machine.kernel.run()
     assert machine.said == [(0, "a"), (5 * MS, "a"), (7 * MS, "a"), (8 * MS, "a")]
     assert thread.state == ThreadState.DEAD
-    assert not machine.process.alive
     assert thread.cpu_ns == 6 * MS
     assert machine.clock.monotonic_ns() == machine.kernel.now_ns == 8 * MS
     tid = thread.koid
@@ -324,13 +323,11 @@ def test_listeners_are_told_the_ticks_they_ask_for() -> None:
     clock = VirtualClock(ticks_per_second=1000)
     processor = Processor(clock, 2, frequency=2_000_000_000, step=1, offsets=(0, 1_000_000))
     kernel = Kernel(clock, processor)
-    by_clock, by_tsc, gone = Listener(), Listener(), Listener()
+    by_clock, by_tsc = Listener(), Listener()
     kernel.listen(by_clock)
     kernel.listen(by_tsc, ticks="tsc")
-    kernel.listen(gone)
-    kernel.unlisten(gone)
     with pytest.raises(EmulatorError, match="'clock' or 'tsc'"):
-        kernel.listen(gone, ticks="wall")  # type: ignore[arg-type]
+        kernel.listen(Listener(), ticks="wall")  # type: ignore[arg-type]
 
     def body(_thread: Thread) -> Iterator[Any]:
         yield Run(5 * MS)
@@ -339,7 +336,6 @@ def test_listeners_are_told_the_ticks_they_ask_for() -> None:
     kernel.run()
     assert [each["ticks"] for each in by_clock.heard] == [0, 0, 5]
     assert [each["ticks"] for each in by_tsc.heard] == [1_000_000, 1_000_000, 11_000_000]
-    assert gone.heard == []
 
 
 def test_the_whole_system_is_suspended() -> None:
@@ -537,28 +533,28 @@ def test_a_crash_ends_its_process_alone() -> None:
     assert "in thread 'crashes' of process 'app', on CPU" in caught.value.__notes__[0]
     assert machine.kernel.now_ns == 10
     assert closed == ["sibling"]
-    assert not machine.process.alive
-    assert other.alive
+    assert {thread.state for thread in machine.process.threads} == {ThreadState.DEAD}
+    assert survivor.state != ThreadState.DEAD
     machine.kernel.run()
     assert survivor.cpu_ns == 100
     assert set(machine.listener.on.values()) == {IDLE_KOID}
 
 
-def test_a_listener_that_crashes_can_be_left_out() -> None:
+def test_threads_go_on_after_a_listener_crashed_once() -> None:
     machine = Machine(cpus=2)
+    crashes: list[Crash] = []
 
     class Crashing(Listener):
         def context_switch(self, **what: Any) -> None:
             super().context_switch(**what)
-            if machine.kernel.now_ns:
-                raise Crash("the kernel's buffer")
+            if machine.kernel.now_ns and not crashes:
+                crashes.append(Crash("the kernel's buffer"))
+                raise crashes[0]
 
-    listener = Crashing()
-    machine.kernel.listen(listener)
+    machine.kernel.listen(Crashing())
     threads = [machine.spawn(name, Run(10), Sleep(10), Run(10)) for name in "abc"]
     with pytest.raises(Crash):
         machine.kernel.run()
-    machine.kernel.unlisten(listener)
     machine.kernel.run()
     assert [thread.cpu_ns for thread in threads] == [20, 20, 20]
 

@@ -16,7 +16,7 @@ import pytest
 import fxframework as fxf
 from fx_emulator.errors import Crash, EmulatorError
 from fx_emulator.faults import CrashAfter
-from fx_emulator.kernel import Event, Run, Signal, Sleep, Thread, Wait
+from fx_emulator.kernel import Event, Run, Signal, Sleep, Thread, ThreadState, Wait
 from fx_emulator.memory import Memory
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.target import Target
@@ -236,7 +236,7 @@ def test_a_process_crashes_within_a_record_and_others_go_on() -> None:
     target.run()
     target.stop()
     assert target.snapshot("app") == before
-    assert not target.processes["app"].alive
+    assert {thread.state for thread in target.processes["app"].threads} == {ThreadState.DEAD}
     assert target.traces.providers[1].crashed is caught.value
     assert target.processes["load"].threads[0].cpu_ns == 23 * MS
     with fxf.open(before) as capture:

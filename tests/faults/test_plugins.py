@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from fxframework import detect, hookimpl
+from fxframework import containment, hookimpl
 from fxframework.errors import ExitCode
 from fxframework.host import Host
 from fxframework.io.source import Source
@@ -122,7 +122,7 @@ def test_a_sniffer_that_fails_is_told_and_another_reader_is_found(
     fault: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     goes_on = threading.Event()
-    monkeypatch.setattr(detect, "PATIENCE", 0.2)
+    monkeypatch.setattr(containment, "PATIENCE", 0.2)
     host = Host()
     module = ModuleType("spoiled")
     sniff = FAULTS.get(fault, lambda _: goes_on.wait() and Confidence.CERTAIN)

@@ -1,4 +1,4 @@
-"""What measures speed and memory measures what it says; `fxf bench`, which did, is gone."""
+"""What measures speed and memory measures what it says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from fx_trace.sample import sample
-from fxframework.cli import main
 from fxframework.host import default_host
 from fxframework.registry import Reader
 
@@ -78,10 +77,3 @@ def test_runs_are_saved_and_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
     shown = capsys.readouterr().out.splitlines()
     assert shown[len(rows)].split()[:2] == ["llvm-yaml", rows[3][1]]
     assert shown[len(rows)].endswith("*")
-
-
-def test_the_command_of_earlier_versions_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "--size", "1", "boot.fxt"]) == 2
-    shown = capsys.readouterr().err
-    assert "`fxf bench` is gone" in shown
-    assert "pytest -m bench" in shown

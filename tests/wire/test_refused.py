@@ -296,8 +296,3 @@ def test_refused(case: Callable[[], Any]) -> None:
     with pytest.raises(PluginError, match=CASES[case]) as refused:
         case()
     assert refused.value.remedy or case in (empty_items, no_such_field)
-
-
-def test_a_name_that_is_gone_says_what_to_use() -> None:
-    with pytest.raises(AttributeError, match=r"'by_cursor': .*PieceCapture"):
-        _ = wire.by_cursor

@@ -357,11 +357,11 @@ class Engine:
         end: int,
         *,
         reads: bool = False,
-        writes: bool = True,
     ) -> int:
-        """Call ``function(kind, address, size, value)`` before each access to a range.
+        """Call ``function(kind, address, size, value)`` before each store to a range.
 
-        ``end`` is the last address. The value is 0 for a load, signed for a store.
+        With ``reads``, also before each load. ``end`` is the last address. The value is 0 for a
+        load, signed for a store.
         """
 
         def call(_uc: Any, kind: int, address: int, size: int, value: int, _data: Any) -> None:
@@ -370,11 +370,9 @@ class Engine:
             except BaseException as error:  # noqa: BLE001 (it must not reach the C code)
                 self.fail(error)
 
-        kinds = 0
+        kinds = _HOOK_WRITE
         if reads:
             kinds |= _HOOK_READ
-        if writes:
-            kinds |= _HOOK_WRITE
         return self._hook(kinds, _ON_ACCESS(call), begin, end)
 
     def on_code(self, function: Callable[[int], None], begin: int, end: int) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from fx_emulator.kernel import Random
 from fx_emulator.native.decode import LINE
 from fx_emulator.native.space import Region
 
@@ -135,6 +136,11 @@ class StoreBuffers:
     def drain_all(self, thread: int | None) -> None:
         """Drain all stores of a thread."""
         while thread is not None and self.waiting(thread):
+            self.drain(thread)
+
+    def drain_some(self, thread: int, rng: Random) -> None:
+        """Drain a random number of a thread's stores."""
+        for _ in range(rng.below(len(self.waiting(thread)) + 1)):
             self.drain(thread)
 
     def drain(self, thread: int) -> Pending:

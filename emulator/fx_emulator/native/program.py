@@ -305,7 +305,11 @@ class NativeProgram:
             if isinstance(outcome, Stopped):
                 machine.splitter.pause(thread, rng)
             elapsed_ns = machine.timer.take()
-            self._drain_some(thread, rng, finished=isinstance(outcome, Finished))
+            if machine.order is not None and isinstance(outcome, Finished):
+                machine.order.drain_all(thread.number)
+            elif machine.order is not None:
+                # So that others see some of its stores.
+                machine.order.drain_some(thread.number, rng)
             match outcome:
                 case Finished():
                     # A slice takes once to twice the time of its instructions, so that the order
@@ -324,17 +328,3 @@ class NativeProgram:
                     if thread.executed >= thread.budget:
                         raise machine.endless(thread)
                     yield k.Run(elapsed_ns + rng.below(elapsed_ns + 1))
-
-    def _drain_some(self, thread: NativeThread, rng: k.Random, *, finished: bool) -> None:
-        """Drain a random part of a thread's buffer, so that others see some of its stores.
-
-        The buffer of a finished thread drains whole.
-        """
-        order = self.machine.order
-        if order is None:
-            return
-        drain_count = len(order.waiting(thread.number))
-        if not finished:
-            drain_count = rng.below(drain_count + 1)
-        for _ in range(drain_count):
-            order.drain(thread.number)

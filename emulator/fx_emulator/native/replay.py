@@ -132,7 +132,9 @@ class RandomSchedules(_Undirected):
             budget -= 1 + instruction_count
             if budget < 0:
                 raise self.execution.machine.endless(self.execution.thread)
-            self._drain_some(rng)
+            order = self.execution.machine.order
+            if order is not None:
+                order.drain_some(self.execution.thread.number, rng)
         self._drain_all()
         return self._check_end()
 
@@ -147,12 +149,3 @@ class RandomSchedules(_Undirected):
             execution.machine.splitter.pause(thread, rng)
         if isinstance(outcome, Blocked) and outcome.action == "exit":
             thread.finished = True
-
-    def _drain_some(self, rng: Random) -> None:
-        """Drain a random number of the current thread's stores."""
-        order = self.execution.machine.order
-        if order is None:
-            return
-        thread_number = self.execution.thread.number
-        for _ in range(rng.below(len(order.waiting(thread_number)) + 1)):
-            order.drain(thread_number)

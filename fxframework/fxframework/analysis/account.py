@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -14,9 +14,9 @@ from fxframework.analysis.calls import (
     Calls,
     Function,
     Functions,
-    ThreadNames,
     numbered,
     rows_of,
+    thread_names,
 )
 from fxframework.analysis.figures import FIELDS, RECURSIONS, SORTS
 from fxframework.analysis.lazy import LazySequence
@@ -146,7 +146,7 @@ def account(
                 unmatched = np.append(unmatched, end_counts[~has_group])
     has_calls = figures.column("count") | figures.column("unfinished")
     shown = np.flatnonzero(has_calls | unmatched).astype(np.int32)
-    thread_names: Mapping[int, str] = ThreadNames(capture) if per_thread else {}
+    labels = thread_names(capture) if per_thread else {}
 
     def entry(index: int) -> Entry:
         group = int(shown[index])
@@ -154,7 +154,7 @@ def account(
             function=functions[int(groups.function[group])],
             spread=figures[group],
             unmatched=int(unmatched[group]),
-            thread=thread_names.get(int(groups.thread[group])),
+            thread=labels.get(int(groups.thread[group])),
             asynchronous=bool(groups.is_asynchronous[group]),
         )
 

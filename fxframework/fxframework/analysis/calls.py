@@ -18,10 +18,11 @@ from fxframework.kernels.calls import recursion as find_recursion
 from fxframework.kernels.sorting import begins_of_runs, dense, outermost
 from fxframework.model.capture import Capture, is_part, under_views
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
+from fxframework.model.rows import check_slices
 from fxframework.model.schema import ASYNC, Column
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
-from fxframework.model.threads import Threads
+from fxframework.model.tasks import tasks
 
 __all__ = [
     "UNMATCHED_EXIT",
@@ -29,13 +30,12 @@ __all__ = [
     "Calls",
     "Function",
     "Functions",
-    "ThreadNames",
     "functions_of",
     "in_ns",
     "measured",
     "numbered",
-    "require_slices",
     "rows_of",
+    "thread_names",
 ]
 
 I32 = NDArray[np.int32]
@@ -375,50 +375,26 @@ def in_ns(times: I64, per_second: int) -> I64:
     return np.fromiter(ns_of_int64, np.int64, times.size)
 
 
-class ThreadNames(Mapping[int, str]):
-    """Labels of threads by id: name and koid, with that of the process if there are several."""
+def thread_names(capture: Capture) -> dict[int, str]:
+    """Return labels of threads by id: name and koid, with that of the process if there are several.
 
-    def __init__(self, capture: Capture) -> None:
-        self._threads = Threads(capture.schemas, capture.table)
-        pids = self._threads.pids
-        self._has_several_processes = bool((pids[1:] != pids[:1]).any())
-        self._pool = capture.strings
-
-    def __getitem__(self, thread_id: int) -> str:
-        row = self._threads.row(thread_id)
-        if row < 0:
-            if thread_id == -1:
-                return NO_THREAD
-            raise KeyError(thread_id)
-        koid = f"{int(self._threads.tids[row])}"
-        if self._has_several_processes:
-            koid = f"{int(self._threads.pids[row])}/{koid}"
-        name = self._pool.text(int(self._threads.names[row]))
-        return f"{name} ({koid})" if name else f"thread_{koid}"
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._threads.ids.tolist())
-
-    def __len__(self) -> int:
-        return int(self._threads.ids.size)
+    The id -1 is that of rows without a thread.
+    """
+    threads = tasks(capture)
+    has_several_processes = len({task.pid for task in threads.values()}) > 1
+    names = {-1: NO_THREAD}
+    for id, task in threads.items():
+        koid = f"{task.pid}/{task.tid}" if has_several_processes else str(task.tid)
+        names[id] = f"{task.thread} ({koid})" if task.thread else f"thread_{koid}"
+    return names
 
 
 # --- Columns -----------------------------------------------------------------------------------
 
 
-def require_slices(capture: Capture) -> None:
-    """Raise UsageError for a capture of a format that has no slices."""
-    if "slices" not in capture.schemas:
-        raise UsageError(
-            f"{capture.format} captures have no slices",
-            path=capture.name,
-            remedy=f"its tables are {', '.join(capture.tables)}",
-        )
-
-
 def measured(capture: Capture, by: str) -> tuple[Column, str, int]:
     """Return the column to group by, the name of the length column, and its units per second."""
-    require_slices(capture)
+    check_slices(capture)
     column = _key_column(capture, by)
     if capture.calls is None or capture.ticks_per_second is None:
         return column, "dur", NS_PER_SECOND
@@ -515,7 +491,7 @@ def functions_of(capture: Capture, column: Column, distinct: NDArray[Any]) -> Fu
         return Functions(pool, codes)
     names: Mapping[int, str] = column.values
     if column.name == "thread":
-        names = ThreadNames(capture)
+        names = thread_names(capture)
     codes = np.empty(distinct.size, np.int32)
     for index, value in enumerate(distinct.tolist()):
         text = names.get(value) or str(value)

@@ -14,8 +14,8 @@ from fxframework.analysis.calls import (
     CallBatches,
     Calls,
     Functions,
-    ThreadNames,
     in_ns,
+    thread_names,
 )
 from fxframework.analysis.lazy import LazySequence
 from fxframework.io.spill import Spill
@@ -164,7 +164,7 @@ def call_tree(
     root_of_thread = np.zeros(last_id + 2, np.int32)
     roots: Sequence[str] = ["all threads"]
     if per_thread:
-        names = ThreadNames(capture)
+        names = thread_names(capture)
         roots = LazySequence(
             thread_ids.size, lambda root: names.get(int(thread_ids[root]), NO_THREAD)
         )

@@ -10,7 +10,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis.calls import require_slices
 from fxframework.analysis.scheduling import (
     IS_RUNNABLE,
     IS_RUNNING,
@@ -25,6 +24,7 @@ from fxframework.errors import UsageError, checked_type, did_you_mean
 from fxframework.kernels.sorting import outermost, run_of
 from fxframework.kit.shown import printable
 from fxframework.model.capture import Capture, under_views
+from fxframework.model.rows import check_slices
 from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
 from fxframework.model.tasks import tasks
@@ -166,7 +166,7 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
     checked_type(top, int, "top", "an int")
     if top < 1:
         raise UsageError(f"top is {top}, and must be at least 1", remedy="give 1 or more")
-    require_slices(capture)
+    check_slices(capture)
     if capture.has_summed_calls:
         raise UsageError(
             f"a slice of {capture.format} captures is the sum of several calls, not one of them",

@@ -62,17 +62,6 @@ COMMANDS = {
 }
 """Our commands with their short help, so that ``fxf --help`` does not import them."""
 
-GONE = {
-    "bench": "in a clone, `pytest -m bench -s` and `python -m tests.bench stages` measure speed",
-    "graph-diff": "`fxf compare A B --out OUT.dot` does the same",
-}
-"""Commands that earlier versions had, with what replaces them."""
-GONE_OPTIONS = {
-    ("verify", "--as"): "`fxf explain CODE` says what other readers do with a finding, the page of "
-    "each format where they differ; opening the file in that reader shows the rest",
-}
-"""Options that earlier versions had, by command, with what replaces them."""
-
 
 class Fxf(WithGlobalOptions, click.Group):
     """The group of commands: ours load on first use, plugins add theirs, `info` is the default."""
@@ -111,8 +100,6 @@ class Fxf(WithGlobalOptions, click.Group):
         command = self.get_command(ctx, first_word)
         if command is not None:
             return first_word, command, args[1:]
-        if first_word in GONE and not Path(first_word).exists():
-            raise UsageError(f"`fxf {first_word}` is gone", remedy=GONE[first_word])
         if not _is_input(first_word):
             known = [*COMMANDS, *self.commands]
             raise UsageError(
@@ -270,11 +257,5 @@ def _usage(error: click.ClickException) -> UsageError:
     remedy = f"see `{command_path} --help`"
     if isinstance(error, click.NoSuchOption):
         name = error.option_name.lstrip("-")
-        command_and_option = command_path.rpartition(" ")[2], error.option_name
-        if command_and_option in GONE_OPTIONS:
-            return UsageError(
-                f"`{command_path} {error.option_name}` is gone",
-                remedy=GONE_OPTIONS[command_and_option],
-            )
         remedy += f"; options of readers and exporters are given with -o {name}=VALUE"
     return UsageError(text[:1].lower() + text[1:], remedy=remedy)

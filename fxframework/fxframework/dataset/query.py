@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DatasetQueries", "is_dataset"]
 
-TEXT = (ArgType.STRING, ArgType.BLOB)
-SIGNED = (ArgType.INT32, ArgType.INT64)
+TEXT = (ArgType.STRING.value, ArgType.BLOB.value)
+SIGNED = (ArgType.INT32.value, ArgType.INT64.value)
+"""As numbers, which are what SQL compares."""
 INT64_END = 1 << 63
 """The first number that does not fit into a signed column."""
 

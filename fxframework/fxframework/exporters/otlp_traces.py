@@ -80,7 +80,9 @@ class _Attributes:
         def typed(kind: int, name: str, quote: str = "") -> Form:
             return Form(values[kind].value, f'{{"{name}":{quote}', f"{quote}}}}}")
 
-        forms = {kind: typed(kind, "intValue", '"') for kind in (*SIGNED_TYPES, *UNSIGNED_TYPES)}
+        forms: dict[int, Form] = {
+            kind: typed(kind, "intValue", '"') for kind in (*SIGNED_TYPES, *UNSIGNED_TYPES)
+        }
         forms |= {
             ArgType.NULL: Form(lambda _args, _rows: b"{}}"),
             ArgType.DOUBLE: typed(ArgType.DOUBLE, "doubleValue"),

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fxframework.analysis.calls import Calls, ThreadNames
+from fxframework.analysis.calls import Calls, thread_names
 from fxframework.exporters.columns import first_of_runs
 from fxframework.exporters.stacks import (
     ASYNCHRONOUS,
@@ -59,10 +59,10 @@ class SpeedscopeExport(Export):
         self._dropped[ASYNCHRONOUS] += calls.asynchronous
         frames = self._frames.numbers_of(calls.functions)
         events = unfolded_calls(capture, calls, self._dropped)
-        thread_names = ThreadNames(capture)
+        labels = thread_names(capture)
         bounds = [*first_of_runs(events.thread).tolist(), events.thread.size]
         for first, stop in itertools.pairwise(bounds):
-            name = thread_names.get(int(events.thread[first]), "")
+            name = labels.get(int(events.thread[first]), "")
             last_time = int(events.time[stop - 1])
             self._begin_profile(name, int(events.time[first]), last_time)
             for part_start in range(first, stop, CHUNK):

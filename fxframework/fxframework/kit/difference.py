@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from fxframework.errors import UsageError
@@ -230,7 +231,7 @@ def _counts(side: _Side, positions: I64) -> Mapping[str, int]:
 def _digested_side(capture: Capture) -> _Side:
     """Digest the contents of each record, except of those that only support others."""
     whole = under_views(capture)
-    names = _Names()
+    number_of_kind: dict[str, int] = {}
     digest_parts = [np.zeros(0, np.uint64)]
     kind_parts = [np.zeros(0, np.int32)]
     line_parts = [np.zeros(0, np.int64)]
@@ -241,8 +242,9 @@ def _digested_side(capture: Capture) -> _Side:
         capture.request.budget.check_output(
             nbytes, path=capture.source.name, what="text of the records to compare"
         )
-        digests, kinds = _digested(chunk, names)
-        is_compared = ~np.isin(kinds, names.numbers(whole.support_records))
+        digests, kinds = _digested(chunk, number_of_kind)
+        supporting = [number_of_kind.get(kind, -1) for kind in whole.support_records]
+        is_compared = ~np.isin(kinds, supporting)
         compared_lines = np.flatnonzero(is_compared)
         digest_parts.append(digests[compared_lines])
         kind_parts.append(kinds[compared_lines])
@@ -252,29 +254,10 @@ def _digested_side(capture: Capture) -> _Side:
         capture=capture,
         digests=np.concatenate(digest_parts),
         kinds=np.concatenate(kind_parts),
-        names=names.names,
+        names=list(number_of_kind),
         lines=np.concatenate(line_parts),
         chunk_starts=np.array(chunk_starts),
     )
-
-
-class _Names:
-    """The kinds of the records of a capture, numbered."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, name: str) -> int:
-        """Return the number of a kind."""
-        number = self._numbers.setdefault(name, len(self.names))
-        if number == len(self.names):
-            self.names.append(name)
-        return number
-
-    def numbers(self, names: Collection[str]) -> Sequence[int]:
-        """Return the numbers of some kinds, as far as they occurred."""
-        return [self._numbers[name] for name in names if name in self._numbers]
 
 
 # What says where a record is. An unescaped quote behind a comma begins a key or a value, so these
@@ -286,8 +269,8 @@ _UNUSUAL = (b'"refs":', b'"nbytes":', b'"raw":', b'": ', b'{"record":"\\')
 """What a line without places has if it has to be parsed."""
 
 
-def _digested(chunk: bytes, names: _Names) -> tuple[U64, I32]:
-    """Return the digest and the kind of each line of a chunk."""
+def _digested(chunk: bytes, number_of_kind: dict[str, int]) -> tuple[U64, I32]:
+    """Return the digest and the kind of each line of a chunk; new kinds get the next numbers."""
     chunk = _PLACE.sub(b"", _REFS.sub(b"", chunk))
     lines = [line for line in chunk.split(b"\n") if line]
     may_be_unusual = any(mark in chunk for mark in _UNUSUAL)
@@ -296,26 +279,13 @@ def _digested(chunk: bytes, names: _Names) -> tuple[U64, I32]:
         is_unusual = may_be_unusual and any(mark in line for mark in _UNUSUAL)
         if is_unusual or not line.startswith(_HEAD):
             contents = _contents(line)
-            lines[number] = _dumped(contents)
-            kinds[number] = names.number(str(contents["record"]))
+            lines[number] = orjson.dumps(contents)
+            kind = str(contents["record"])
         else:  # hashed as it is
-            kind = line[len(_HEAD) : line.find(b'"', len(_HEAD))]
-            kinds[number] = names.number(kind.decode())
+            kind = line[len(_HEAD) : line.find(b'"', len(_HEAD))].decode()
+        kinds[number] = number_of_kind.setdefault(kind, len(number_of_kind))
     digests = np.fromiter(map(hash, lines), np.int64, len(lines))
     return digests.view(np.uint64), kinds
-
-
-def _loaded(line: bytes) -> dict[str, Any]:
-    import orjson
-
-    record: dict[str, Any] = orjson.loads(line)
-    return record
-
-
-def _dumped(value: Any) -> bytes:
-    import orjson
-
-    return orjson.dumps(value)
 
 
 def _contents(line: bytes) -> dict[str, Any]:
@@ -323,7 +293,7 @@ def _contents(line: bytes) -> dict[str, Any]:
 
     If there is nothing else but integers, the raw bytes are the contents.
     """
-    record = _loaded(line)
+    record: dict[str, Any] = orjson.loads(line)
     raw = record.pop("raw", None)
     fields = _without_places(record)
     contents = {"record": fields.pop("record", None), **fields}
@@ -438,7 +408,7 @@ def _records_at(side: _Side, positions: I64) -> list[ShownRecord]:
 
 def _shown(line: bytes) -> ShownRecord:
     contents = _contents(line)
-    offset = int(_loaded(line).get("offset", 0))
+    offset = int(orjson.loads(line).get("offset", 0))
     return ShownRecord(offset, str(contents["record"]), contents)
 
 
@@ -485,7 +455,7 @@ def _entry_digests(capture: Capture) -> tuple[U64, U64] | None:
     content_bytes = bytearray()
     for path, kind, value, _ in entries:
         name_bytes += hashlib.blake2b(path.encode(), digest_size=8).digest()
-        content_bytes += hashlib.blake2b(_dumped([kind, value]), digest_size=8).digest()
+        content_bytes += hashlib.blake2b(orjson.dumps([kind, value]), digest_size=8).digest()
     digests = np.frombuffer(bytes(name_bytes), np.uint64)
     # Pair repeated names by order: first with first, second with second, and so on.
     order = np.argsort(digests, kind="stable")

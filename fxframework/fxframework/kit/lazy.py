@@ -30,18 +30,14 @@ numpy = LazyModule("numpy")
 
 
 def lazy_names(
-    package: str, modules: Mapping[str, str], gone: Mapping[str, str] | None = None
+    package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package; ``modules`` has names by module.
-
-    ``gone`` has what to do instead of using a name that was taken away.
-    """
+    """Return ``__getattr__`` and ``__dir__`` of a package; ``modules`` has names by module."""
     homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def get(name: str) -> Any:
         if name not in homes:
-            remedy = f": {gone[name]}" if gone and name in gone else ""
-            raise AttributeError(f"module {package!r} has no attribute {name!r}{remedy}")
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(homes[name]), name)
 
     def names() -> list[str]:

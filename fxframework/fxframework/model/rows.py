@@ -160,11 +160,12 @@ def category_mask(selection: Selection, capture: HasTables) -> Bools | None:
     return mask
 
 
-def check_slices(capture: HasTables, consequence: str) -> None:
+def check_slices(capture: HasTables, consequence: str = "") -> None:
     """Raise UsageError, which says the consequence, for a capture without slices."""
     if "slices" not in capture.schemas:
+        therefore = f", so {consequence}" if consequence else ""
         raise UsageError(
-            f"{capture.format} captures have no slices, so {consequence}",
+            f"{capture.format} captures have no slices{therefore}",
             path=capture.name,
             remedy=f"its tables are {', '.join(capture.tables)}",
         )

@@ -6,6 +6,7 @@ Imports nothing heavy, so that help and docs can be generated from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 
 import attrs
 
@@ -83,7 +84,7 @@ LEGACY_SWITCH, SWITCH, WAKEUP = SCHED_KINDS
 THREAD_STATES = {0: "new", 1: "running", 2: "suspended", 3: "blocked", 4: "dying", 5: "dead"}
 
 
-class ArgType:
+class ArgType(IntEnum):
     """The types of arguments, by number as in the column ``type`` of `args`."""
 
     NULL = 0
@@ -99,9 +100,7 @@ class ArgType:
     BLOB = 10
 
 
-ARG_TYPES = {
-    number: name.lower() for name, number in vars(ArgType).items() if isinstance(number, int)
-}
+ARG_TYPES = {kind.value: kind.name.lower() for kind in ArgType}
 LOG_LEVELS = {
     "TRACE": 0x10,
     "DEBUG": 0x20,

@@ -176,13 +176,16 @@ def _converter() -> cattrs.Converter:
         (is_list, _hook_of_list),
         (is_table, _hook_of_table),
         (is_union, _hook_of_union),
-        (_has_from_toml, _hook_of_from_toml),
     ]
     # Of several that match, cattrs takes the last one.
     for matches, hook_of in hooks_of_types:
         converter.register_structure_hook_factory(
             matches, functools.partial(hook_of, converter=converter)
         )
+    converter.register_structure_hook_func(
+        lambda wanted_type: hasattr(wanted_type, "from_toml"),
+        lambda value, wanted_type: wanted_type.from_toml(value),
+    )
     return converter
 
 
@@ -200,14 +203,6 @@ def _structure_duration(value: Any, _: type) -> Duration:
         return nanoseconds(value)
     except ValueError as error:
         raise _InvalidValueError(str(error)) from None
-
-
-def _has_from_toml(wanted_type: Any) -> bool:
-    return hasattr(wanted_type, "from_toml")
-
-
-def _hook_of_from_toml(wanted_type: Any, converter: cattrs.Converter) -> Structure:  # noqa: ARG001
-    return lambda value, _: wanted_type.from_toml(value)
 
 
 def _hook_of_class(wanted_type: Any, converter: cattrs.Converter) -> Structure:

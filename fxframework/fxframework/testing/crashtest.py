@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import inspect
 from array import array
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -43,27 +43,49 @@ TRAIL = 10
 """Stores of a native program that a report shows."""
 
 
-class Stores(Protocol):
+class Stores:
     """The recorded stores of one run."""
+
+    first = b""
+    """The contents of the memory before the first store."""
+    _growths: Sequence[tuple[int, int]] = ()
+    """After how many stores the region grew, and its size then."""
 
     @property
     def stores(self) -> int:
-        """Number of stores."""
+        """Number of stores made."""
+        raise NotImplementedError
 
     def store(self, number: int) -> tuple[int, int, int]:
         """Return offset, value and size in bytes of store ``number``, from 1."""
+        raise NotImplementedError
 
-    def notes(self, stores: int) -> list[Any]:
-        """Return the notes made before store ``stores + 1``."""
+    def notes(self, stores: int) -> list[Any]:  # noqa: ARG002 (Python writers make some)
+        """Return the notes made before store ``stores + 1``; by default none."""
+        return []
+
+    def places(self, number: int) -> tuple[str, ...]:  # noqa: ARG002 (native programs have some)
+        """Return the last stores up to ``number`` as text, newest last, if they can be named."""
+        return ()
 
     def images(self) -> Iterator[tuple[bytearray, int]]:
         """Yield the memory after 0, 1, 2 … stores, updated in place, and the replaced value."""
+        image = bytearray(self.first)
+        old_value = 0
+        growths = iter([*self._growths, (-1, 0)])
+        grown_after, room = next(growths)
+        for number in range(self.stores + 1):
+            if number:
+                offset, value, size = self.store(number)
+                old_value = int.from_bytes(image[offset : offset + size], "little")
+                image[offset : offset + size] = value.to_bytes(size, "little")
+            while grown_after == number:
+                image.extend(bytes(max(0, room - len(image))))
+                grown_after, room = next(growths)
+            yield image, old_value
 
-    def places(self, number: int) -> tuple[str, ...]:
-        """Return the last stores up to ``number`` as text, if they can be named."""
 
-
-class RecordedMemory:
+class RecordedMemory(Stores):
     """A memory that records every store into it (``fxframework.model.target.Memory``)."""
 
     def __init__(self, memory: Memory) -> None:
@@ -75,10 +97,8 @@ class RecordedMemory:
         self._offsets = array("Q")
         self._values = array("Q")
         self._growths: list[tuple[int, int]] = []
-        """After how many stores the region grew, and its size then."""
         self._notes: list[tuple[int, Any]] = []
         self.first = self._memory.read(0, self._memory.size)
-        """Its contents before the first store."""
 
     @property
     def size(self) -> int:
@@ -129,36 +149,17 @@ class RecordedMemory:
         """Return offset, value and size in bytes of store ``number``, from 1."""
         return self._offsets[number - 1], self._values[number - 1], WORD
 
-    def places(self, number: int) -> tuple[str, ...]:  # noqa: ARG002 (native programs have some)
-        """Return nothing: stores of Python have no place in machine code."""
-        return ()
-
     def notes(self, stores: int) -> list[Any]:
         """Return the notes made before store ``stores + 1``."""
         return [what for stores_before, what in self._notes if stores_before <= stores]
 
-    def images(self) -> Iterator[tuple[bytearray, int]]:
-        """Yield the memory after 0, 1, 2 … stores, updated in place, and the word last replaced."""
-        image = bytearray(self.first)
-        old_word = 0
-        sizes = iter([*self._growths, (-1, 0)])
-        grown_after, size = next(sizes)
-        for number in range(self.stores + 1):
-            if number:
-                offset, value, _ = self.store(number)
-                old_word = int.from_bytes(image[offset : offset + WORD], "little")
-                image[offset : offset + WORD] = value.to_bytes(WORD, "little")
-            while grown_after == number:
-                image.extend(bytes(max(0, size - len(image))))
-                grown_after, size = next(sizes)
-            yield image, old_word
 
-
-class NativeStores:
+class NativeStores(Stores):
     """The stores of a native program into one memory (``fx_emulator.native.StoreTrace``)."""
 
     def __init__(self, trace: Any) -> None:
         self._trace = trace
+        self.first = trace.first
 
     @property
     def stores(self) -> int:
@@ -170,19 +171,6 @@ class NativeStores:
         store = self._trace.raw[number - 1]
         _thread, _pc, offset, size, value = store
         return offset, value, size
-
-    def notes(self, stores: int) -> list[Any]:  # noqa: ARG002 (Python writers make some)
-        """Return no notes."""
-        return []
-
-    def images(self) -> Iterator[tuple[bytearray, int]]:
-        """Yield the memory after 0, 1, 2 … stores, updated in place, and the replaced value."""
-        image = bytearray(self._trace.first)
-        yield image, 0
-        for _thread, _pc, offset, size, value in self._trace.raw:
-            old = int.from_bytes(image[offset : offset + size], "little")
-            image[offset : offset + size] = value.to_bytes(size, "little")
-            yield image, old
 
     def places(self, number: int) -> tuple[str, ...]:
         """Return the last stores up to ``number``, newest last."""

@@ -154,5 +154,4 @@ __getattr__, __dir__ = lazy_names(
         "fxframework.wire.plugins": "reader writer",
         "fxframework.wire.records": "OTHER Part Record",
     },
-    gone={"by_cursor": "derive from fxframework.plugin.PieceCapture"},
 )

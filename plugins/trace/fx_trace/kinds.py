@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from fxframework.model import schema
+
 # --- Limits ------------------------------------------------------------------------------------
 
 MAX_RECORD_WORDS = 0xFFF
@@ -88,20 +90,8 @@ class EventType(IntEnum):
     FLOW_END = 10
 
 
-class ArgType(IntEnum):
-    """Argument types."""
-
-    NULL = 0
-    INT32 = 1
-    UINT32 = 2
-    INT64 = 3
-    UINT64 = 4
-    DOUBLE = 5
-    STRING = 6
-    POINTER = 7
-    KOID = 8
-    BOOL = 9
-    BLOB = 10
+ArgType = schema.ArgType
+"""Argument types, which are those of the tables."""
 
 
 class SchedulingType(IntEnum):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fxframework.analysis.calls import ThreadNames
+from fxframework.analysis.calls import thread_names
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.kernels.sorting import dense
 from fxframework.model.capture import Capture
@@ -83,12 +83,12 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
         longest = np.sort(by_length[:MOST])
         rows = rows[longest]
         tracks = tracks[longest]
-    thread_names = ThreadNames(capture)
+    labels = thread_names(capture)
     codes_of_rows = table.array("name")[rows]
     name_index, codes = dense(codes_of_rows)
     relative_start = start[rows] - zero_time
     columns = np.column_stack((tracks, depth[rows], name_index, relative_start, length[rows]))
-    track_names = [thread_names.get(thread, "no thread") for thread in ids[busiest].tolist()]
+    track_names = [labels.get(thread, "no thread") for thread in ids[busiest].tolist()]
     slice_names = [table.pool[code] if code >= 0 else "(no name)" for code in codes.tolist()]
     return {
         "name": capture.name,

@@ -486,18 +486,11 @@ def _lanes(start: list[int], length: list[int]) -> list[int]:
 
 def _longest(length: I64, is_candidate: NDArray[np.bool_], most: int) -> I64:
     """Return the indices of the ``most`` longest slices, ascending; of equal ones the first."""
-    if np.count_nonzero(is_candidate) <= most:
-        return np.flatnonzero(is_candidate)
-    if most <= 0:
-        return np.zeros(0, np.int64)
-    candidates = length[is_candidate]
-    candidates.partition(candidates.size - most)
-    shortest = candidates[candidates.size - most]
-    del candidates
-    longer = np.flatnonzero(is_candidate & (length > shortest))
-    equal = np.flatnonzero(is_candidate & (length == shortest))
-    equal = equal[: most - longer.size].copy()
-    return np.sort(np.append(longer, equal))
+    candidates = np.flatnonzero(is_candidate)
+    if candidates.size <= most:
+        return candidates
+    longest_first = np.argsort(-length[candidates], kind="stable")
+    return np.sort(candidates[longest_first[: max(most, 0)]])
 
 
 def _busy(begin: I64, length: I64) -> dict[str, Any]:

@@ -22,7 +22,7 @@ import attrs
 from fx_trace import format as wire
 from fx_trace import records as r
 from fx_trace import rules
-from fx_trace.format import ARG_VALUE, ArgType, EventType, RecordType
+from fx_trace.format import ARG_VALUE, EventType, RecordType
 from fx_trace.records import TraceRecord
 from fxframework.errors import UsageError, WriteRefusedError, refusal
 from fxframework.io.words import U64_MAX
@@ -40,6 +40,7 @@ from fxframework.kit.arguments import (
     kind_of,
     text_bytes,
 )
+from fxframework.model.schema import ArgType
 from fxframework.model.target import Clock, TimestampCounter
 from fxframework.wire.floats import Nan
 
