@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ __all__ = [
     "EVENT",
     "Events",
     "backward",
+    "joined",
     "merged_order",
     "parts_of",
     "picked",
@@ -67,6 +68,11 @@ EVENT = np.dtype(
 def picked(events: Events, rows: Any) -> Events:
     """Return the events of a slice, a boolean mask or an index."""
     return events._replace(**{name: column[rows] for name, column in events._asdict().items()})
+
+
+def joined(parts: Sequence[Events]) -> Events:
+    """Return the events of several parts, one behind the other."""
+    return Events(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def parts_of(events: Events, most: int) -> Iterator[Events]:

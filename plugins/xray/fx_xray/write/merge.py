@@ -49,27 +49,24 @@ MOST_PADDED: Final = 1 << 26
 class Merger:
     """Writes the calls of captures into one trace (``fxframework.registry.ExportSession``).
 
-    ``version`` 0 is the newest, ``buffer_size`` 0 the default of the flight data recorder. The
-    frequency is that of the first capture; times of others are converted to it, rounded to the
-    nearest tick. ``names`` is the file for the names of functions, as CSV.
+    The options ``version``, ``buffer_size`` and ``write_byte_order`` select the form of the file,
+    ``names`` a file for the names of functions, as CSV. The frequency is that of the first capture;
+    times of others are converted to it, rounded to the nearest tick. Raises UsageError or
+    WriteRefusedError for invalid options.
     """
 
-    def __init__(
-        self,
-        sink: Sink,
-        form: str,
-        *,
-        version: int = 0,
-        buffer_size: int = 0,
-        byte_order: str = "",
-        names: str = "",
-    ) -> None:
+    def __init__(self, form: str, sink: Sink, options: Mapping[str, Any]) -> None:
         self._sink = sink
         self._form = form
-        self._version = checked_version(form, version)
+        self._version = checked_version(form, int(options.get("version") or 0))
+        buffer_size = int(options.get("buffer_size") or 0)
         self._buffer_size = checked_size(form, self._version, buffer_size)
         """In basic mode 0."""
-        self._byte_order = byte_order
+        self._byte_order = asked_order(options, WRITTEN_ORDER)
+        names = str(options.get("names") or "")
+        if names and Path(names).exists():
+            remedy = "choose another name"
+            raise WriteRefusedError("the file already exists", path=names, remedy=remedy)
         self._names_file = names
         self._packer: Packer | None = None
         self._frequency = NS_PER_SECOND
@@ -243,24 +240,4 @@ def _listing(names: Mapping[int, bytes]) -> bytes:
     return out.getvalue().encode(errors="surrogateescape")
 
 
-def open_any_merge(form: str, sink: Sink, options: Mapping[str, Any]) -> Merger:
-    """Open a session that merges captures into a trace of a format.
-
-    The options ``version``, ``buffer_size`` and ``write_byte_order`` select the form of the file,
-    ``names`` a file for the names of functions. Raises UsageError or WriteRefusedError for invalid
-    values.
-    """
-    names = str(options.get("names") or "")
-    if names and Path(names).exists():
-        raise WriteRefusedError("the file already exists", path=names, remedy="choose another name")
-    return Merger(
-        sink,
-        form,
-        version=int(options.get("version") or 0),
-        buffer_size=int(options.get("buffer_size") or 0),
-        byte_order=asked_order(options, WRITTEN_ORDER),
-        names=names,
-    )
-
-
-open_merge, open_merge_basic = (partial(open_any_merge, form) for form in FORMS)
+open_merge, open_merge_basic = (partial(Merger, form) for form in FORMS)
