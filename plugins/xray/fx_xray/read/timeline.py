@@ -43,7 +43,7 @@ from fx_xray.format import (
     BasicFunction,
     Function,
 )
-from fx_xray.read.columns import expanded, let_rise_on, shifted
+from fx_xray.read.columns import are_back, expanded, is_below, let_rise_on
 from fx_xray.read.events import Events
 from fx_xray.read.frames import Records
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
@@ -502,23 +502,6 @@ def in_place(own: I64, base: I64) -> I64:
     ahead = own - base
     is_near = (ahead >= 0) & (ahead < 1 << NEARBY)
     return np.where(is_near & ~is_below(own, base), own, base)
-
-
-def is_below(ticks: I64, others: I64) -> Bools:
-    """Return which ticks are below others, as numbers without a sign."""
-    return ticks.view(np.uint64) < others.view(np.uint64)
-
-
-def are_back(begin: I64, end: I64, thread: NDArray[Any], last_end: NDArray[np.int64]) -> Bools:
-    """Return which calls begin before the one before them in their thread ended.
-
-    ``begin`` and ``end`` are of calls that follow one another, those of each ``thread`` together;
-    ``last_end`` has by thread the end of the last call before these.
-    """
-    end_before = shifted(end)
-    is_first = begins_of_runs(thread)
-    end_before[is_first] = last_end[thread[is_first]]
-    return is_below(begin, end_before)
 
 
 def sets(records: I64, values: I64) -> Change:

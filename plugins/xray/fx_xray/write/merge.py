@@ -121,7 +121,7 @@ class Merger:
         wanted_rate = self._frequency or NS_PER_SECOND
         if rate != wanted_rate:
             self._dropped[FREQUENCIES] += 1
-        first_thread = packer.add_koids(*trace.event_threads())
+        packer.add_koids(*trace.event_threads())
         # Behind captures of other formats, whose functions were numbered from 1 on, functions get
         # numbers behind those.
         shift = self._last if self._names else 0
@@ -136,7 +136,7 @@ class Merger:
                 function = np.where(has_function, function + np.uint32(shift), function)
             tsc = converted(events.tsc, rate, wanted_rate)
             renumbered = events._replace(function=function, tsc=tsc)
-            packer.write(renumbered, trace.payloads, first_thread)
+            packer.write(renumbered, trace.payloads)
         self._list_functions(trace, shift)
 
     def _list_functions(self, capture: Capture, shift: int) -> None:
@@ -164,7 +164,7 @@ class Merger:
                 self._last += 1
                 self._names[name] = self._listed_as(self._last, name)
             numbers.append(self._names[name])
-        first_thread = packer.add_koids(calls.pids, calls.tids)
+        packer.add_koids(calls.pids, calls.tids)
         number_of_function = np.array([*numbers, 0], np.uint32)
         for events in parts_of(calls.events, AT_ONCE):
             has_function = events.kind <= ARGUMENT
@@ -172,7 +172,7 @@ class Merger:
             function = np.where(has_function, own_numbers, events.function)
             tsc = converted(events.tsc, NS_PER_SECOND, wanted)
             renumbered = events._replace(function=function, tsc=tsc)
-            packer.write(renumbered, calls.payloads, first_thread)
+            packer.write(renumbered, calls.payloads)
 
     def _listed_as(self, number: int, name: bytes) -> int:
         self._listed[number] = name
