@@ -48,7 +48,7 @@ def lines_of(decoder: RecordDecoder, source: Source, header: FileHeader) -> Iter
 
     Findings are not reported.
     """
-    walk = decoder.walk(view_of(source.data), header)
+    walk = RecordWalk(view_of(source.data), header, decoder)
     reader = XrayLines(format_of(decoder.form), source, walk)
     reader.show(header)
     return reader.lines()
