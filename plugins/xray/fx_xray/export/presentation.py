@@ -189,10 +189,8 @@ def names_of(capture: Capture, show: Callable[[str], str], dropped: Counter[str]
     in ``dropped`` once per function.
     """
     functions = capture.table("xray_functions")
-    ids = functions.array("id").astype(np.int64)  # searched by numbers of this type
-    order = np.argsort(ids, kind="stable")
-    ids = ids[order]
-    codes = functions.array("name")[order]
+    ids = functions.array("id").astype(np.int64)  # searched by numbers of this type; they ascend
+    codes = functions.array("name")
     changed: set[int] = set()
 
     def name_code(function: int) -> int:

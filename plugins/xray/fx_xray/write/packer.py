@@ -45,12 +45,17 @@ from fx_xray.format import (
     Now,
     class_of,
 )
-from fx_xray.read.columns import expanded, latest, let_rise_on
+from fx_xray.read.columns import latest, let_rise_on
 from fx_xray.read.events import Events, joined, parts_of, picked
 from fx_xray.write.buffers import NO_CLOCK, Buffers, Rows, buffers_of
 from fx_xray.write.encoder import refused
 from fxframework.io.sink import Sink
-from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
+from fxframework.kernels.sorting import (
+    begins_of_runs,
+    ends_of_runs,
+    joined_ranges,
+    stable_order,
+)
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import TextColumn
 from fxframework.wire.cursor import RefusalError
@@ -473,7 +478,7 @@ class RecorderPacker(Packer):
         """Keep the events of open buffers."""
         first_rows = buffers.first[is_open]
         end_rows = buffers.end[is_open]
-        index, _ = expanded(first_rows, end_rows - first_rows, step=1)
+        index = joined_ranges(first_rows, end_rows - first_rows)
         if buffers.is_lost.any():
             index = index[~buffers.is_lost[index]]
         held = picked(rows, index)
@@ -529,7 +534,7 @@ class _Output:
         first_rows = buffers.first[numbers]
         end_rows = buffers.end[numbers]
         self._put_preambles(out, begins, numbers)
-        index, _ = expanded(first_rows, end_rows - first_rows, step=1)
+        index = joined_ranges(first_rows, end_rows - first_rows)
         shift = begins + self.head - self.begins[first_rows]
         places = self.begins[index] + np.repeat(shift, end_rows - first_rows)
         clock = buffers.clock[index]
