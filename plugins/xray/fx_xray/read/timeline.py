@@ -41,12 +41,13 @@ from fx_xray.format import (
     TYPED_EVENT,
     BasicArgument,
     BasicFunction,
+    CallArgument,
     Function,
 )
 from fx_xray.read.columns import are_back, expanded, is_below, let_rise_on
 from fx_xray.read.events import Events
 from fx_xray.read.frames import Records
-from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
+from fxframework.kernels.sorting import ends_of_runs, stable_order
 from fxframework.wire.state import Change, register_columns
 
 __all__ = ["BasicThreads", "FdrThreads", "ThreadRows", "Threads", "in_time"]
@@ -142,24 +143,10 @@ class Part(NamedTuple):
     """The records that are events."""
     key: I64
     """When each event comes."""
-    threads: I64
-    """The threads that have events."""
-    begins: I64
-    """The first event of each of these threads."""
-
-    def without_empty(self, counts: I64) -> Part:
-        """Return the same, but for threads that have no events; ``counts`` are those of each."""
-        has_some = counts > 0
-        begins = np.cumsum(counts) - counts
-        return self._replace(threads=self.threads[has_some], begins=begins[has_some])
 
     def where(self, mask: Bools) -> Part:
         """Return the events where a mask holds."""
-        counts = np.zeros(0, np.int64)
-        if mask.size:
-            counts = np.add.reduceat(mask, self.begins, dtype=np.int64)
-        chosen = self._replace(rows=self.rows[mask], key=self.key[mask])
-        return chosen.without_empty(counts)
+        return self._replace(rows=self.rows[mask], key=self.key[mask])
 
 
 def add_values(columns: Columns) -> None:
@@ -176,6 +163,8 @@ class Threads(abc.ABC):
 
     step: int
     """Bytes of records that follow one another in one row."""
+    argument: Any
+    """The class of records of arguments."""
 
     def __init__(self, records: Records, rows: ThreadRows, *, most: int = 0) -> None:
         self.records = records
@@ -204,9 +193,10 @@ class Threads(abc.ABC):
             key = key[events]
         begins = np.searchsorted(events, walked.first[part_first])
         counts = np.diff(begins, append=events.size)
-        part = Part(columns, events, key, walked.thread[part_first], begins)
-        part = part.without_empty(counts)
-        let_rise_on(part.key, part.begins, part.threads, self.states.latest)
+        has_some = counts > 0
+        threads = walked.thread[part_first[has_some]]
+        let_rise_on(key, begins[has_some], threads, self.states.latest)
+        part = Part(columns, events, key)
         if self.most and "size" in columns:
             payload_bytes = columns["size"][events].astype(np.int64)
             fits = METADATA_BYTES + payload_bytes <= self.most
@@ -322,12 +312,9 @@ class Threads(abc.ABC):
         function = self.of_call(walked, row, out["function"], self.states.function)
         out["kind"][record] = ARGUMENT
         out["function"][record] = np.where(has_call, function, 0)
-        out["value"][record] = self.argument_values(walked.begin[row]).view(np.uint64)
+        (values,) = self.records.fields(self.argument, walked.begin[row], "value")
+        out["value"][record] = values.view(np.uint64)
         out["size"][record] = np.where(has_call, 0, -1)
-
-    @abc.abstractmethod
-    def argument_values(self, places: I64) -> I64:
-        """Return the arguments that the records at some places have."""
 
     def _go_on(
         self, walked: Walked, out: Columns, tsc: I64, cpu: NDArray[np.uint16], function: I64
@@ -351,6 +338,7 @@ class FdrThreads(Threads):
     """Reads events of the flight data recorder."""
 
     step = FUNCTION_BYTES
+    argument = CallArgument
 
     def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
         """Return an event for each record, as ``Threads.events`` says.
@@ -451,16 +439,12 @@ class FdrThreads(Threads):
         is_back &= walked.flags[function] & FOLLOWS == 0
         kinds[begins[is_back]] |= BACK
 
-    def argument_values(self, places: I64) -> I64:
-        """Return the arguments that the records at some places have."""
-        (values,) = self.records.metadata(CALL_ARGUMENT, places, "value")
-        return values
-
 
 class BasicThreads(Threads):
     """Reads events of basic mode."""
 
     step = BASIC_BYTES
+    argument = BasicArgument
 
     def read_calls(self, out: Columns, walked: Walked) -> tuple[I64, NDArray[np.uint16]]:
         """Read calls into ``out``; return time and CPU of each record.
@@ -487,11 +471,6 @@ class BasicThreads(Threads):
         thread = np.repeat(walked.thread, walked.count)[calls]
         is_back = are_back(tsc[calls], tsc[calls], thread, self.states.last_call)
         kinds[calls[is_back]] |= BACK
-
-    def argument_values(self, places: I64) -> I64:
-        """Return the arguments that the records at some places have."""
-        (values,) = self.records.fields(BasicArgument, places, "value")
-        return values
 
 
 def in_place(own: I64, base: I64) -> I64:
@@ -582,15 +561,19 @@ class Window:
         self.held = 0
         rows = part.rows
         key = part.key
+        # Of events of one time, those of the first thread come first; those of a thread stay in
+        # order.
+        by_thread = stable_order(part.columns["thread"][rows])
+        if by_thread is not None:
+            rows = rows[by_thread]
+            key = key[by_thread]
         if until is not None:
             is_left = key >= until
-            part_left = part.where(is_left)
-            count_left = part_left.rows.size
-            if count_left:
-                columns = picked_columns(part.columns, part_left.rows)
-                held_part = part_left._replace(columns=columns, rows=np.arange(count_left))
-                self.parts = [held_part]
-                self.held = count_left
+            rows_left = rows[is_left]
+            if rows_left.size:
+                columns = picked_columns(part.columns, rows_left)
+                self.parts = [Part(columns, np.arange(rows_left.size), key[is_left])]
+                self.held = rows_left.size
                 rows = rows[~is_left]
                 key = key[~is_left]
         by_time = stable_order(key)
@@ -600,33 +583,23 @@ class Window:
 
 
 def joined(parts: list[Part]) -> Part:
-    """Return the events of several parts as one, in the order of threads."""
-    if len(parts) == 1 and (np.diff(parts[0].threads) > 0).all():
+    """Return the events of several parts as one."""
+    if len(parts) == 1:
         return parts[0]
     if any("value" in part.columns for part in parts):
         for part in parts:
             if "value" not in part.columns:
                 add_values(part.columns)
-    records = [part.columns["kind"].size for part in parts]
-    first_records = np.cumsum([0, *records[:-1]])
+    first_record = 0
+    rows = []
+    for part in parts:
+        rows.append(part.rows + first_record)
+        first_record += part.columns["kind"].size
     columns = {}
     for name in parts[0].columns:
         columns[name] = np.concatenate([part.columns[name] for part in parts])
-    events = [part.rows.size for part in parts]
-    rows = np.concatenate([part.rows for part in parts])
-    rows += np.repeat(first_records, events)
-    thread = np.concatenate([part.threads for part in parts])
-    first_events = np.cumsum([0, *events[:-1]])
-    begin = np.concatenate([part.begins for part in parts])
-    begin += np.repeat(first_events, [part.begins.size for part in parts])
-    count = np.diff(begin, append=rows.size)
-    # Of events of one time, those of the first thread come first; those of a thread stay in order.
-    order = np.argsort(thread, kind="stable")
-    event, firsts = expanded(begin[order], count[order], step=1)
-    is_first = begins_of_runs(thread[order])
     key = np.concatenate([part.key for part in parts])
-    threads = thread[order][is_first]
-    return Part(columns, rows[event], key[event], threads, firsts[is_first])
+    return Part(columns, np.concatenate(rows), key)
 
 
 def picked_columns(columns: Columns, rows: I64) -> Columns:
