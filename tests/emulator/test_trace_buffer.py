@@ -31,7 +31,7 @@ from fxframework.io.memory import BytesMemory
 from fxframework.model.target import Memory as MemoryProtocol
 
 from ..cases import cases
-from ..plugins.trace.framed import frames
+from ..plugins.trace.framed import frames, held
 from ..properties import share
 
 SIZES = (4096, 8192)
@@ -46,19 +46,6 @@ def blob(number: int, words: int) -> bytes:
 def large(nbytes: int) -> bytes:
     header = 15 | nbytes // 8 << 4 | 1 << 40
     return struct.pack("<3Q", header, 0, nbytes - 24) + bytes(nbytes - 24)
-
-
-def held(image: bytes) -> list[bytes]:
-    """The records of an image in reading order, as the trace plugin finds them."""
-    found = Image(np.frombuffer(image, np.uint8))
-    assert found.header is not None, found.faults
-    records = []
-    for region in found.regions:
-        part = image[region.offset : region.offset + region.used]
-        for at, end, _, code in frames(part):
-            assert code is None
-            records.append(part[at:end])
-    return records
 
 
 def opened(image: bytes) -> list[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import time
 from collections import Counter
@@ -11,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import orjson
 
-from fxframework.dataset.engines import Engine, Items, engine_of
+from fxframework.dataset.engines import Items, engine_of
 from fxframework.dataset.inputs import Item, expand
 from fxframework.dataset.manifest import FAILED, LOSSES, OK, SKIPPED, Entry
 from fxframework.dataset.part import Recipe, convert_items
@@ -121,7 +123,8 @@ def batch(
         progress(0, len(pending), 0, bytes_in_all, None)
     worker_limit = (os.cpu_count() or 1) if jobs is None else max(1, jobs)
     with engine_of(engine, min(worker_limit, max(1, len(pending)))) as workers:
-        for entry in _run(workers, recipe, pending):
+        results = workers.run(functools.partial(convert_items, recipe), _tasks(pending))
+        for entry in itertools.chain.from_iterable(results):
             if entry.outcome == SKIPPED:
                 skipped.append(pending_by_id[entry.capture])
                 entries.pop(entry.capture, None)  # it may have been a capture before
@@ -169,8 +172,6 @@ def _check_options(recipe: Recipe) -> None:
 
 def _prepare(store: Store, recipe: Recipe, *, resume: bool, force: bool) -> dict[str, Entry]:
     """Prepare the folder for this recipe; return the finished captures in it."""
-    import orjson
-
     options = {name: str(value) for name, value in sorted(recipe.options.items())}
     settings = {
         "fxframework": "dataset",
@@ -224,8 +225,3 @@ def _tasks(items: Iterable[Item]) -> Iterator[Items]:
         nbytes += max(item.size, 0)
     if group:
         yield tuple(group)
-
-
-def _run(engine: Engine, recipe: Recipe, items: Sequence[Item]) -> Iterator[Entry]:
-    for entries in engine.run(functools.partial(convert_items, recipe), _tasks(items)):
-        yield from entries

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import orjson
 
 from fxframework.dataset.inputs import Item
 from fxframework.errors import readable_name
@@ -58,8 +59,6 @@ class Entry:
 
     def to_json(self) -> bytes:
         """Return the entry as a line of JSON."""
-        import orjson
-
         fields = attrs.asdict(self)
         fields |= {"file": readable_name(self.file), "host": readable_name(self.host)}
         return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
@@ -67,8 +66,6 @@ class Entry:
     @classmethod
     def from_json(cls, line: bytes) -> Entry:
         """Parse a line. Raises ValueError for an invalid line."""
-        import orjson
-
         fields: dict[str, Any] = orjson.loads(line)
         try:
             error = fields.pop("error")

@@ -18,6 +18,7 @@ from fxframework.errors import (
     NoReaderError,
     OutputError,
     PluginError,
+    Refusals,
     UnreadableError,
     UsageError,
     WriteRefusedError,
@@ -30,7 +31,14 @@ from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source, spool_file
 from fxframework.io.temporary import Spool
 from fxframework.kit.export import Export
-from fxframework.kit.lossless import BlockPacker, RecordRewriter, UnfitError
+from fxframework.kit.lossless import (
+    BlockPacker,
+    DamagedRecord,
+    Encoder,
+    RecordRewriter,
+    UnfitError,
+    record_of_json,
+)
 from fxframework.model.capture import Capture, OpenRequest, Record
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
@@ -498,23 +506,8 @@ class _InvalidLines:
 # --- Bytes of an unknown format ----------------------------------------------------------------
 
 
-@attrs.frozen
-class OpaqueRecord:
-    """All bytes of an input, as one damaged record."""
-
-    offset: int
-    nbytes: int
-    raw: bytes
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON of a damaged record."""
-        return {
-            "record": "damaged",
-            "offset": self.offset,
-            "nbytes": self.nbytes,
-            "code": rules.INVALID_LINE.code,
-            "raw": self.raw.hex(),
-        }
+REFUSALS = Refusals(*[rules.WRITE_REFUSED] * 4)
+"""The rules of errors in records without a format."""
 
 
 class OpaqueCapture(Capture):
@@ -536,7 +529,7 @@ class OpaqueCapture(Capture):
         """Yield one damaged record; none if there are no bytes."""
         if self.source.size:
             data = self.source.read(0, self.source.size)
-            yield OpaqueRecord(0, self.source.size, data)
+            yield DamagedRecord(nbytes=self.source.size, raw=data, code=rules.INVALID_LINE.code)
 
     def _table(self, name: str) -> Table:
         raise AssertionError(name)  # it has only `diagnostics`
@@ -548,32 +541,15 @@ def open_raw_writer(
     diagnostics: Diagnostics,  # noqa: ARG001
 ) -> RecordWriter:
     """Open a writer for opaque records."""
-    return _RawWriter(sink)
+    return RecordRewriter(sink, _OpaqueEncoder())
 
 
-class _RawWriter:
-    """Writes the bytes of damaged records."""
+class _OpaqueEncoder(Encoder):
+    """Encodes damaged records: their bytes."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-
-    def write(self, record: Any) -> None:
-        """Write the bytes of a damaged record. Raises WriteRefusedError for any other."""
-        fields = record if isinstance(record, dict) else record.to_json()
-        if fields.get("record") != "damaged":
-            raise WriteRefusedError("only damaged records can be written without a format")
-        if unknown := fields.keys() - {"record", "offset", "nbytes", "code", "raw"}:
-            raise WriteRefusedError(
-                f"a damaged record has no field {min(unknown)!r}", remedy="leave it out"
-            )
-        try:
-            raw = bytes.fromhex(fields["raw"])
-        except (KeyError, TypeError, ValueError):
-            raise WriteRefusedError(
-                "a damaged record must have its bytes in hex, as raw",
-                remedy="do not edit damaged records",
-            ) from None
-        self._sink.write(raw)
-
-    def close(self) -> None:
-        """Do nothing: nothing is buffered."""
+    def encode(self, record: Any) -> bytes:
+        """Return the bytes of a damaged record. Raises WriteRefusedError for any other."""
+        if not isinstance(record, DamagedRecord):
+            kinds = {DamagedRecord.record: DamagedRecord}
+            record = record_of_json(record, kinds, "a file without a format", REFUSALS)
+        return bytes(record.raw)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from fxframework.exporters.columns import Columns, joined, picked
 from fxframework.kernels.templates import Templates
+from fxframework.kit.export import quoted
 from fxframework.kit.row_texts import (
     ArgumentTexts,
     stretches,
@@ -48,14 +48,12 @@ def json_arguments(
     templates: Templates, pool: StringPool, name: Callable[[str], str]
 ) -> ArgumentTexts:
     """Return the texts of arguments with values as JSON; ``name`` shows a name given as JSON."""
-
-    def string(code: int) -> str:
-        return orjson.dumps(pool.text(code)).decode()
-
     forms = value_forms(
-        templates, string=string, blob=lambda code: f'"{pool.bytes_of(code).hex()}"'
+        templates,
+        string=lambda code: quoted(pool.text(code)),
+        blob=lambda code: f'"{pool.bytes_of(code).hex()}"',
     )
-    return ArgumentTexts(templates, lambda code: name(string(code)), forms)
+    return ArgumentTexts(templates, lambda code: name(quoted(pool.text(code))), forms)
 
 
 class ArgumentMembers:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import orjson
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -34,14 +35,10 @@ class CliResult:
 
     def json(self) -> Any:
         """Parse standard output as one JSON document."""
-        import orjson
-
         return orjson.loads(self.stdout)
 
     def json_lines(self) -> list[Any]:
         """Parse standard output as JSON lines."""
-        import orjson
-
         return [orjson.loads(line) for line in self.stdout.splitlines()]
 
 

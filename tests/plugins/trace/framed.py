@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fx_trace.read.buffer import Image
 from fx_trace.read.frames import TraceFile, TraceFrames
 from fx_trace.rules import RULES
 from fxframework.errors import Rule
@@ -37,3 +38,16 @@ def frames(data: bytes, *, big_endian: bool = False) -> Iterator[Framed]:
         header = int(file.words[place // WORD]) % (1 << 64)
         yield Framed(place, end, header, RULES.numbered(fault) if fault else None)
         place = end
+
+
+def held(data: bytes) -> list[bytes]:
+    """The records of an image in reading order, and nothing that would be damage."""
+    image = Image(np.frombuffer(data, np.uint8))
+    assert image.header is not None, image.faults
+    records = []
+    for region in image.regions:
+        part = data[region.offset : region.offset + region.used]
+        for at, end, _, code in frames(part):
+            assert code is None
+            records.append(part[at:end])
+    return records

@@ -41,7 +41,7 @@ from fxframework.testing.strategies import bit_flips, truncations
 
 from ...cases import cases
 from . import header_words
-from .framed import frames
+from .framed import frames, held
 
 VMO = Path(__file__).parents[2] / "conformance" / "trace" / "vmo"
 VECTORS: list[dict[str, Any]] = json.loads((VMO / "expected.json").read_text("utf-8"))
@@ -115,19 +115,6 @@ def large(nbytes: int) -> bytes:
         record_type=15, record_size=words, large_type=0, blob_format=1
     )
     return struct.pack("<3Q", header, 0, nbytes - 24) + bytes(nbytes - 24)
-
-
-def held(data: bytes) -> list[bytes]:
-    """The records of an image in reading order, and nothing that would be damage."""
-    image = Image(np.frombuffer(data, np.uint8))
-    assert image.header is not None, image.faults
-    records = []
-    for region in image.regions:
-        part = data[region.offset : region.offset + region.used]
-        for at, end, _, code in frames(part):
-            assert code is None
-            records.append(part[at:end])
-    return records
 
 
 # --- A plain model of what the engine keeps  -----------------------------------------
