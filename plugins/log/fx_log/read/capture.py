@@ -124,29 +124,26 @@ class LogCapture(BlockCapture):
 
     def records(self) -> Iterator[Record]:
         """Yield every record, one at a time."""
-        records = Records(self.framed())
         if self.record_diagnostics is None:
-            return iter(records)
-        return self.reporting(records, self.record_diagnostics)
+            return iter(Records(self.framed()))
+        return self.reporting(self.record_diagnostics)
 
-    def reporting(self, records: Records, diagnostics: Diagnostics) -> Iterator[Record]:
-        """Yield records; report the findings about each, which the blocks of the file tell."""
+    def reporting(self, diagnostics: Diagnostics) -> Iterator[Record]:
+        """Yield every record; report the findings about each, which come with its block."""
         reader = self._read(all_listed=True)
-        blocks = reader.blocks()
-        waiting: deque[list[int]] = deque()
-        records_read = 0
-        for index, record in enumerate(records):
-            while records_read <= index and (block := next(blocks, None)) is not None:
-                _, findings = block
-                waiting += findings.tolist()
-                records_read = reader.records
-            findings_of_record = []
-            while waiting and waiting[0][2] <= index:
-                number, offset, _, value = waiting.popleft()
-                rule = self.rules.numbered(number)
-                findings_of_record.append(Found(rule, offset, reader.shown(rule, value)))
-            diagnostics.report(findings_of_record, index)
-            yield record
+        records = Records(reader.file)
+        index = 0
+        for _, findings in reader.blocks():
+            waiting = deque(findings.tolist())
+            for record in records.of(reader.frames):
+                findings_of_record = []
+                while waiting and waiting[0][2] <= index:
+                    number, offset, _, value = waiting.popleft()
+                    rule = self.rules.numbered(number)
+                    findings_of_record.append(Found(rule, offset, reader.shown(rule, value)))
+                diagnostics.report(findings_of_record, index)
+                index += 1
+                yield record
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same records as JSON lines, which are written many at a time (``lines``)."""
@@ -216,8 +213,6 @@ class LogCapture(BlockCapture):
     def _tables_of(self, reader: BlockReader) -> Iterator[tuple[int, dict[str, Cells]]]:
         file = reader.file
         rendered = bool(self.request.options.get("printf"))
-        # What lies between tail and head of a ring is a part of the file.
-        share = self.source.size / max(1, file.data.size)
         first_row = 0
         released = 0
         for rows, _ in reader.blocks():
@@ -227,7 +222,7 @@ class LogCapture(BlockCapture):
             args = rows.args
             tags = rows.tags
             yield (
-                int(file.position * share),
+                file.position,
                 {
                     "logs": logs,
                     "args": {

@@ -43,13 +43,11 @@ class LineWriter:
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield lines, and the byte of the framed bytes up to which their records are."""
-        yield 0, b"".join(map(line_of, self.records.opening()))
         for rows_and_findings in self.reader.blocks(BLOCK_BYTES):
             del rows_and_findings  # lines need neither; nor are they kept while more is read
             lines = self.block()
             self.reader.forget()
             yield self.file.position, lines
-        yield self.file.data.size, b"".join(map(line_of, self.records.unused_space()))
 
     def block(self) -> bytes:
         """Return the lines of the stretches that were just read."""
