@@ -27,6 +27,8 @@ MAX_LINE = (1 << 32) - 1
 class Entry(entries.Entry):
     """A row of `logs`, with what packets have no place for."""
 
+    tags: list[str] = attrs.field(factory=list)
+    args: list[Argument] = attrs.field(factory=list)
     tag: int = 0
     """The record's tag bits; for a ring, the entry's whole tag."""
 

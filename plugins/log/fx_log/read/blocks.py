@@ -87,7 +87,6 @@ ABOUT_NAMES: Final = (
     rules.ATTRIBUTION_NOT_LAST,
 )
 """Rules whose findings show the name of an argument."""
-HALF: Final = 1 << 32
 
 
 @attrs.define
@@ -96,46 +95,39 @@ class Totals:
 
     dropped: int = 0
     rolled_out: int = 0
-    severities: I64 = attrs.field(factory=lambda: np.zeros(256, np.int64))
-    by_component: I64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
-    by_tag: I64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
-    """Numbers of logs by code of a component, and of a tag."""
+    severities: Counter[int] = attrs.field(factory=Counter)
+    components: Counter[int] = attrs.field(factory=Counter)
+    tags: Counter[int] = attrs.field(factory=Counter)
+    """Numbers of logs by severity byte, and by the codes of components and tags."""
 
     def add(self, rows: LogRows) -> None:
         """Add the logs of a block."""
         columns = rows.logs
         self.dropped += exact_sum(columns["dropped"])
         self.rolled_out += exact_sum(columns["log_rolled_out"])
-        self.severities += np.bincount(columns["severity"], minlength=256)
         component = columns["component"]
-        counts = np.bincount(component[component >= 0])
-        self.by_component = added(self.by_component, counts)
-        self.by_tag = added(self.by_tag, np.bincount(rows.tags.name))
+        self.severities.update(counts_of(columns["severity"]))
+        self.components.update(counts_of(component[component >= 0]))
+        self.tags.update(counts_of(rows.tags.name))
 
 
 def exact_sum(numbers: I64) -> int:
     """Return the sum of numbers that have no sign, each of which may take all 64 bits."""
-    if not numbers.any():
-        return 0
-    unsigned = numbers.view(np.uint64)
-    high_halves, low_halves = np.divmod(unsigned, np.uint64(HALF))
-    return int(low_halves.sum()) + int(high_halves.sum()) * HALF
+    return sum(numbers[numbers != 0].view(np.uint64).tolist())
 
 
-def added(counts: I64, more: I64) -> I64:
-    """Return the sums of two arrays of counts, of which one may be longer."""
-    total = np.zeros(max(counts.size, more.size), np.int64)
-    total[: counts.size] = counts
-    total[: more.size] += more
-    return total
+def counts_of(numbers: NDArray[np.integer]) -> dict[int, int]:
+    """Return how often numbers from 0 on occur."""
+    counts = np.bincount(numbers)
+    present = np.flatnonzero(counts)
+    return dict(zip(present.tolist(), counts[present].tolist(), strict=True))
 
 
 class BlockReader(abc.ABC):
     """Reads the records of a file; classes derived from it know their fields.
 
-    ``most_listed`` are the most findings to
-    list of a rule (0: all). What was read of the last block is there for those who write lines of
-    it, if ``for_lines`` is set before.
+    ``most_listed`` are the most findings to list of a rule (0: all). What was read of the last
+    block is there for those who write lines of it, if ``for_lines`` is set before.
     """
 
     handed = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -229,6 +229,9 @@ class FramedFile(abc.ABC):
         """The bytes of ``data`` whose stretches were found."""
         self.index = 0
         """Number of the next record."""
+        self.passed: Callable[[int, int], object] | None = None
+        """Takes the bytes of blocks that are done with, to release them."""
+        self.passed_to = 0
 
     def place(self, byte: I64) -> I64:
         """Return offsets in the file of bytes of ``data``, which in a ring may wrap around."""
@@ -274,6 +277,9 @@ class FramedFile(abc.ABC):
                 parts += self.closing()
             yield parts[0] if len(parts) == 1 else Frames.joined(parts)
             parts = []
+            if self.passed is not None:
+                self.passed(self.passed_to, self.position)
+                self.passed_to = self.position
 
     def opening(self) -> list[Frames]:
         """Return what is before the records: a header, or damage in its place."""

@@ -554,7 +554,7 @@ class RowEncoder:
             ("verbosity", INT64, entry.verbosity),
         ]
         given = [field for field in fields if field[2] is not None]
-        tags = [("tag", STRING, tag) for tag in entry.tags]
+        tags = [("tag", STRING, text) for text in entry.tags]
         keys = list(filter(None, map(self._key, entry.args)))
         message = []
         if entry.message is not None:

@@ -218,7 +218,6 @@ def _copy_ring(
 def _copies(capture: LogCapture, *, mends: bool) -> Iterator[Copies]:
     """Yield the records of a file, thousands at a time."""
     file = capture.framed(splits=mends)
-    released = 0
     for frames in file.blocks():
         sound_frames = frames.sound()
         damaged = None
@@ -227,9 +226,6 @@ def _copies(capture: LogCapture, *, mends: bool) -> Iterator[Copies]:
             damaged = arguments.take(arguments.fault != 0)
         losses = _losses(file, frames, sound_frames, damaged)
         yield _mended(file, sound_frames, damaged, losses, mends=mends)
-        if file.ring is None:  # whose bytes may be a copy
-            capture.source.passed(released, file.position)
-            released = file.position
 
 
 def _losses(

@@ -10,7 +10,7 @@ import os
 import reprlib
 import struct
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -347,7 +347,7 @@ def _wrong_time(time: Any) -> WriteRefusedError:
 
 
 def fitted_arguments(
-    always: list[Argument], keys: list[Argument], tags: list[Argument], room: int
+    always: Sequence[Argument], keys: Sequence[Argument], tags: Sequence[Argument], room: int
 ) -> tuple[bytes, int]:
     """Return the bytes of arguments in at most ``room`` words, and the number left out.
 
