@@ -276,10 +276,7 @@ class FdrFrames:
             columns: list[Any] = [column[: cut_row + 1].copy() for column in rows]
             rows = Rows(*columns)
             rows.end[cut_row] = resume_at
-            cut_tsc = block.mended
-            block = Block(self, rows)
-            block.cut_row = cut_row
-            block.mended = cut_tsc
+            block = Block(self, rows, cut_row, block.mended)
             block.find_cut()
         return block.frames()
 
@@ -381,14 +378,16 @@ class BufferNumbers:
 class Block:
     """The records of one block, with what is known of the buffers that they are in."""
 
-    def __init__(self, frames: FdrFrames, rows: Rows) -> None:
+    def __init__(self, frames: FdrFrames, rows: Rows, cut_row: int = -1, mended: int = 0) -> None:
         self.frames_read = frames
         self.records = frames.records
         self.version = frames.version
         self.rows = rows
         self.carry = frames.open
-        self.mended = 0
-        self.cut_row = -1
+        self.cut_row = cut_row
+        """The row that was cut in half, if it is known."""
+        self.mended = mended
+        """The time of this row."""
         self.ordinals = frames.ordinal + np.cumsum(rows.counts) - rows.counts
         self.notes = Notes(rows.begin, self.ordinals)
         self.kinds = RowKinds(rows, self.version)
