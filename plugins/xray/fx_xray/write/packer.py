@@ -70,6 +70,9 @@ I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 U8 = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
+LEAST_I32: Final = -(1 << 31)
+IDS: Final = 1 << 32
+"""As many ids there are."""
 OUT: Final = 1 << 20
 """Bytes of output at a time, unless buffers are larger."""
 AT_ONCE: Final = 1 << 17
@@ -203,8 +206,8 @@ class IdAllocator:
         self._with_processes = version >= least_version
         self._implied = not is_basic and version == wire.EXTENTS_VERSION
         """Whether readers use the id of the thread as that of the process."""
-        self._least = 0 if is_basic else -1 << 31
-        self._end = self._least + (1 << 32)
+        self._least = 0 if is_basic else LEAST_I32
+        self._end = self._least + IDS
         """Ids are from the least one to before this."""
         self._processes: dict[int, int] = {}
         self._threads: dict[tuple[int, int], int] = {}
