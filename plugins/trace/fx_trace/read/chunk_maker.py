@@ -103,7 +103,7 @@ class ChunkMaker(abc.ABC):
 
         ``row`` has the place of each one's record among these rows.
         """
-        present = np.flatnonzero(np.bincount(cells["type"]))
+        present = np.flatnonzero(counts_of(cells["type"]))
         type_bits = (1 << kind for kind in present.tolist())
         self.types_seen |= sum(type_bits)
         is_of_end = cells["parent"] <= wire.PARENT_END

@@ -450,7 +450,7 @@ class RowReader(TraceBlocks, ChunkMaker):
             if not items.start.size:
                 continue
             # The record of each argument, among those of its class; then its row.
-            records = items.rows_at(np.arange(items.start.size))
+            records = np.arange(items.start.size) if items.rows is None else items.rows
             row_of_record = place
             picked: Any = slice(None)
             if rows.index is not None:  # some records have no row, and neither have their arguments
@@ -458,28 +458,33 @@ class RowReader(TraceBlocks, ChunkMaker):
                 records = records[picked]
                 row_of_record = np.zeros(own.ordinals.size, np.int64)
                 row_of_record[rows.index] = place
-            row = row_of_record[records]
-            kinds = items.known[ARGUMENT["type"]][picked]
+            row = row_of_record.take(records)
+            kinds = items.known[ARGUMENT["type"]][picked].astype(np.uint8)
             group: Cells = {
                 "type": kinds,
                 "name": items.known[ARGUMENT["name"], CODE].column()[picked],
-                "offset": cells["offset"][row],
+                "offset": cells["offset"].take(row),
                 "value": value_of(items, kinds, picked),
                 "row": row,
             }
             if table == "events":
-                group["table"] = TABLE_OF_EVENT[cells["kind"][row]]
-                group["parent"] = self.event_rows(cells["kind"])[row]
+                group["table"] = TABLE_OF_EVENT.take(cells["kind"]).take(row)
+                group["parent"] = self.event_rows(cells["kind"]).take(row)
                 self.report_counters(items, kinds, picked, group["table"])
             else:
                 group["table"] = np.broadcast_to(np.uint8(TABLE_CODE[table]), row.size)
                 group["parent"] = self.rows[ROWS_OF[table]] + row
-            groups.append((own.ordinals[records], group))
+            groups.append((own.ordinals.take(records), group))
         return groups
 
-    def report_counters(self, items: Many, kinds: I64, picked: Any, tables: Any) -> None:
+    def report_counters(
+        self, items: Many, kinds: NDArray[np.uint8], picked: Any, tables: Any
+    ) -> None:
         """Report arguments of counters, of those picked, that are something else than numbers."""
-        is_strange = (tables == wire.TABLE_COUNTERS) & ~is_numeric(kinds)
+        of_counters = tables == wire.TABLE_COUNTERS
+        if not of_counters.any():
+            return
+        is_strange = of_counters & ~is_numeric(kinds)
         if is_strange.any():
             places = np.arange(items.start.size)[picked][is_strange]
             every_kind = items.known[ARGUMENT["type"]]
@@ -767,10 +772,10 @@ class ClocksOfRun:
         return np.stack([first + begins, numbers[begins]], 1)
 
 
-def value_of(items: Many, kinds: I64, picked: Any) -> I64:
+def value_of(items: Many, kinds: NDArray[np.uint8], picked: Any) -> I64:
     """Return the values of arguments: integers, the bits of doubles, codes of strings and bytes."""
     value: Any = None
-    for kind in np.flatnonzero(np.bincount(kinds)).tolist():
+    for kind in np.flatnonzero(counts_of(kinds)).tolist():
         field = VALUES.get(kind)
         if field is None:
             continue
