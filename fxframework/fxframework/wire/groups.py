@@ -92,18 +92,17 @@ class Group(ColumnRecords):
         """The records that the objects are, or that hold them, shape (objects,)."""
         self.references: list[References] = []
         self.item_groups: list[Group] = []
-        self._objects = objects
-        self._refs = self._numbers_in_refs()
+        self._refs = self._numbers_in_refs(objects)
         for key in shape.only_numbers:
             usual(list(values_of(objects, key)), int, 0, self.odd)
         for entry in shape.entries:
-            self._take(entry)
+            self._take(entry, objects)
 
-    def _numbers_in_refs(self) -> dict[str, list[int]]:
+    def _numbers_in_refs(self, objects: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
         """Return the numbers of ``refs``, by field."""
         if not self.shape.refs:
             return {}
-        refs = list(values_of(self._objects, "refs"))
+        refs = list(values_of(objects, "refs"))
         return {
             name: integers(list(values_of(refs, name)), 0, I64_MAX, self.odd).tolist()
             for name in self.shape.refs
@@ -111,12 +110,12 @@ class Group(ColumnRecords):
 
     # --- Values of fields -----------------------------------------------------------------------
 
-    def _take(self, entry: ShapeEntry) -> None:
+    def _take(self, entry: ShapeEntry, objects: Sequence[Mapping[str, Any]]) -> None:
         """Make a column of the values of a field."""
         field = entry.value
         if field is None:
             if entry.has_key:
-                values = list(values_of(self._objects, entry.field.key))
+                values = list(values_of(objects, entry.field.key))
                 usual(values, type(None), None, self.odd)
         elif entry.is_left_out:
             self.numbers[field] = 0
@@ -125,7 +124,7 @@ class Group(ColumnRecords):
             if field.packs is None:
                 method = COLUMN_PARSERS[type(field).parse]
             if entry.has_key:
-                values = list(values_of(self._objects, field.key))
+                values = list(values_of(objects, field.key))
             else:
                 default: Any = field.default
                 if isinstance(field, Listed | Texts):

@@ -94,7 +94,7 @@ def test_repeats_are_written_in_full_on_request(
 def test_batches_have_a_bounded_length_of_text(
     make: Callable[[int], bytes], table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fx_inspect.read.rows.TEXT_AT_ONCE", 1 << 16)
+    monkeypatch.setattr("fx_inspect.read.batches.TEXT_AT_ONCE", 1 << 16)
     whole = opened(make(1 << 16))
     rows = whole.table(table)
     parts = list(opened(make(1 << 16)).batches(table))

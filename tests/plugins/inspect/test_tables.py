@@ -489,7 +489,7 @@ def test_a_string_that_many_values_share_is_not_written_out_at_once() -> None:
     with pytest.raises(LimitError):
         table["text"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fx_inspect.read.rows.TEXT_AT_ONCE", 50_000)
+        patch.setattr("fx_inspect.read.batches.TEXT_AT_ONCE", 50_000)
         texts = [text for batch in capture.batches("properties") for text in batch.texts("text")]
     assert texts == ["x" * 2000] * 400
 

@@ -202,7 +202,7 @@ def test_agree_on_the_vectors(name: str) -> None:
 def test_batches_are_the_table_wherever_they_break(data: bytes, rows: int) -> None:
     whole, streamed = opened(data), opened(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fx_inspect.read.rows.TEXT_AT_ONCE", 10)
+        patch.setattr("fx_inspect.read.batches.TEXT_AT_ONCE", 10)
         batches = {name: list(streamed.batches(name, rows)) for name in streamed.schemas}
     for name in whole.schemas:
         table = whole.table(name)

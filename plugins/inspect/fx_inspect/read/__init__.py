@@ -1,10 +1,13 @@
 """Reading: bytes to records, and to the columns of tables.
 
-- Blocks are found, and their fields read, in ``blocks`` (``Blocks.runs``), for tables and objects.
+- Blocks are declared in ``fx_inspect.format``. Their fields are read in ``blocks``
+  (``Blocks.runs``), for tables and objects, where it is decided, too, what is damage and where
+  reading goes on behind it.
 - Chains of extents are followed in ``chains`` (``follow``), for all texts at once.
 - Strings become codes in ``texts`` (``Texts.enter``), paths of nodes in ``tree`` (``paths_of``).
-- Values are looked up in ``values`` (``Values``) and put in order in ``tree`` (``tree_order``).
-- ``vmo`` (``Vmo``) runs all this; columns of tables are made of it in ``rows`` (``TreeRows``);
-  their schemas are in ``tables``.
+- Blocks become rows of nodes, properties and links in ``values`` (``GatheredValues.add``), which
+  drops those that are wrong (``Values``); ``tree`` puts them in order (``tree_order``).
+- ``vmo`` (``Vmo``) runs all this; columns of tables are made of its rows in ``batches``
+  (``TreeRows``); their schemas are in ``tables``.
 - Findings, with their severity, are in ``fx_inspect.rules``.
 """

@@ -1,4 +1,4 @@
-"""Capture: opens a VMO. Records come from ``decoder.py``, tables from ``rows.py``.
+"""Capture: opens a VMO. Records come from ``decoder.py``, tables from ``batches.py``.
 
 ``fxframework.kit.scanned`` contains the parts common to all readers. Columns are made at first use.
 If links are followed, their trees are read in the same way and joined (``links.py``).
@@ -15,9 +15,9 @@ import numpy as np
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read import tables
+from fx_inspect.read.batches import TreeRows
 from fx_inspect.read.blocks import Blocks
 from fx_inspect.read.links import JoinedRows, join_linked_trees
-from fx_inspect.read.rows import TreeRows
 from fx_inspect.read.vmo import Vmo
 from fx_inspect.rules import RULES
 from fxframework.errors import UsageError

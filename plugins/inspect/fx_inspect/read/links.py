@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fx_inspect import rules
 from fx_inspect.format import CHILD, INLINE
 from fx_inspect.read import tables
-from fx_inspect.read.rows import TreeRows, paths
+from fx_inspect.read.batches import TreeRows, paths
 from fx_inspect.read.tree import TreeOrder, tree_order
 from fx_inspect.read.vmo import Vmo
 from fxframework.errors import FxError, Severity

@@ -1,7 +1,7 @@
 """`fxf explain FILE@OFFSET`: the bytes of the record there, word by word, as annotated fields.
 
-Fields are explained by their declarations in `format.py`. Only the record itself is looked into, so
-that an index shows as an index.
+Fields are explained by their declarations in ``fx_trace.records``. Only the record itself is looked
+into, so that an index shows as an index.
 """
 
 from __future__ import annotations

@@ -207,7 +207,6 @@ def _buffers(log: Log) -> Columns:
 
 def _functions(passed: CallPass, names: FunctionNames) -> Columns:
     ids, calls = passed.functions
-    log = passed.log
     symbols = names.symbols
     strings = names.strings
 
@@ -223,7 +222,7 @@ def _functions(passed: CallPass, names: FunctionNames) -> Columns:
 
     objects = ids // wire.OBJECT_IDS
     return {
-        "offset": lambda: _first_offsets(log, ids),
+        "offset": lambda: _first_offsets(passed.log, ids),
         "id": ids.astype(np.uint32),
         "object": lambda: column(
             np.uint8, lambda id: symbols.object(id) & wire.MAX_OBJECT, objects

@@ -7,9 +7,8 @@ within its caller's, from time 0 on.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,22 +19,24 @@ from fx_xray.read.events import to_ns, to_spans
 from fx_xray.read.symbols import FunctionNames
 from fx_xray.read.tables import SCHEMAS
 from fxframework.io.source import Source
-from fxframework.kernels.pools import PairMap
+from fxframework.kernels.calls import NODE_SHIFT, TreeBuilder
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kit.scanned import Columns
 from fxframework.model.capture import CallColumns, OpenRequest
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import CALL, STANDARD_TABLES, Column, TableSchema
-from fxframework.wire.capture import BlockPass, Cells, DeclaredCapture
+from fxframework.wire.capture import BlockPass, DeclaredCapture, Tasks
 from fxframework.wire.many import FileNumbers
 
-__all__ = ["FORMAT", "Paths", "ProfileCapture"]
+__all__ = ["FORMAT", "ProfileCapture", "whole_paths"]
 
 I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
+U8 = NDArray[np.uint8]
+Arrays = dict[str, NDArray[Any]]
 WORD_BYTES: Final = 4
 CALLS, TICKS = (Total.layout.place(name) for name in ("calls", "ticks"))
 """Of a path, behind the zero that ends its ids."""
-TOTAL_WORDS: Final = TICKS.end // WORD_BYTES
+NO_BLOCKS: Final = dict.fromkeys(("offset", "xray_bytes", "xray_tid"), np.zeros(0, np.int64))
 SLICES: Final = STANDARD_TABLES["slices"].extended(
     Column("xray_function", "u4", "id of the function"),
     Column("xray_ticks", "i8", "length of all its calls, with what they called", "ticks"),
@@ -43,165 +44,137 @@ SLICES: Final = STANDARD_TABLES["slices"].extended(
 )
 
 
-def words_of(data: NDArray[np.uint8]) -> I64:
-    """Return the bytes behind a block's header as numbers, int64 of shape (words,)."""
-    places = WORD_BYTES * np.arange(data.size // WORD_BYTES)
-    return FileNumbers(data).integers(places, WORD_BYTES, big=False)
+def whole_paths(data: U8, offset: int, nbytes: int) -> tuple[I64, int]:
+    """Return the paths of the block at an offset, and the byte behind the last of them.
 
-
-def whole_paths(words: I64) -> Iterator[tuple[int, int]]:
-    """Yield where each path of a block begins, and the zero that ends its ids, if it has figures.
-
-    Words of a path of two functions: 7 3 0, then calls and ticks, two words each: 1 0 900 0.
+    They are int64 of shape (paths, 2): where a path begins, and the zero that ends its ids. Words
+    of a path of two functions: 7 3 0, then calls and ticks, two words each: 1 0 900 0.
     """
-    start = 0
-    for zero in np.flatnonzero(words == 0).tolist():
-        next_start = zero + TOTAL_WORDS
-        # Zeros before the path are in the figures of the path before it.
-        if zero >= start and next_start <= words.size:
-            yield start, zero
-            start = next_start
+    paths = []
+    path_end = offset + HEADER_BYTES
+    places = np.arange(path_end, offset + nbytes - WORD_BYTES + 1, WORD_BYTES)
+    words = FileNumbers(data).integers(places, WORD_BYTES, big=False)
+    for zero in places[words == 0].tolist():
+        # Zeros before the end of a path are in its figures.
+        if path_end <= zero and zero + TICKS.end <= offset + nbytes:
+            paths.append((path_end, zero))
+            path_end = zero + TICKS.end
+    return np.array(paths, np.int64).reshape(-1, 2), path_end
 
 
-class Paths:
-    """The paths of a profile, each summed over all blocks of its thread; callers come first.
+def summed(data: U8, places: I64, nodes: NDArray[np.int32], count: int) -> I64:
+    """Return the sum of each node's numbers of 64 bits, limited so that all together fit."""
+    numbers = FileNumbers(data).integers(places, 8, big=False).view(np.uint64)
+    largest = NS_MAX
+    if numbers.sum(dtype=np.float64) > NS_MAX / 2:
+        largest //= numbers.size
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, nodes, np.minimum(numbers, largest).astype(np.int64))
+    return sums
 
-    A path is a number: its place in the columns.
+
+def spread(parents: NDArray[np.int32], ticks: I64, first: int) -> tuple[I64, I64]:
+    """Return where paths begin, in ticks, and their depths; nodes before ``first`` are threads.
+
+    Paths that were not written get the ticks of what they called.
     """
-
-    def __init__(self) -> None:
-        self.threads: dict[int, tuple[int, int]] = {}
-        """The number of each thread, and the offset of its first block."""
-        self.cut: list[tuple[int, int]] = []
-        """Offsets of blocks that end within a path, and the bytes of what is left of it."""
-        self.parent = array("q")
-        """The path without its innermost function; -1 of a path of one function."""
-        self.function = array("I")
-        self.thread = array("i")
-        self.depth = array("i")
-        self.offset = array("q")
-        """Of the block that has the path first."""
-        self.calls = array("q")
-        """At most ``NS_MAX``, as are ticks."""
-        self.ticks = array("q")
-        self.start = array("q")
-        """Ticks of the thread's paths before it."""
-        self._numbers = PairMap()
-
-    def __len__(self) -> int:
-        return len(self.parent)
-
-    def add(self, data: NDArray[np.uint8], offset: int, tid: int) -> None:
-        """Add the paths in the bytes behind a block's header; ``offset`` is the block's."""
-        thread, _ = self.threads.setdefault(tid, (len(self.threads), offset))
-        words = words_of(data)
-        end = 0
-        for start, zero in whole_paths(words):
-            path = self._path(words[start:zero], thread, offset)
-            if path >= 0:
-                calls = CALLS.get(data.data, zero * WORD_BYTES)
-                ticks = TICKS.get(data.data, zero * WORD_BYTES)
-                self.calls[path] = min(self.calls[path] + calls, NS_MAX)
-                self.ticks[path] = min(self.ticks[path] + ticks, NS_MAX)
-            end = zero + TOTAL_WORDS
-        words_left = words.size - end
-        if words_left:
-            self.cut.append((offset, words_left * WORD_BYTES))
-
-    def _path(self, functions: I64, thread: int, offset: int) -> int:
-        """Return the path of functions, innermost first, added with its callers; -1 of none."""
-        path = -1
-        # No list: a path may have millions of functions.
-        for depth, function in enumerate(functions[::-1].copy().data):
-            # Outermost functions have no caller, but are other paths in each thread.
-            caller = path if depth else -1 - thread
-            number = self._numbers.number(caller, function)
-            if number == len(self):
-                self.parent.append(path)
-                self.function.append(function)
-                self.thread.append(thread)
-                self.depth.append(depth)
-                self.offset.append(offset)
-                self.calls.append(0)
-                self.ticks.append(0)
-            path = number
-        return path
-
-    def finish(self) -> None:
-        """Give paths their places in time; those that were not written take as long as callees.
-
-        No paths are added from here on.
-        """
-        del self._numbers
-        # Callers come before callees. So a walk backwards meets a path when the ticks of all of its
-        # callees are summed, and a walk forwards when the start of its caller is known.
-        ticks_of_callees = array("q", [0]) * len(self)
-        for path in reversed(range(len(self))):
-            ticks = max(self.ticks[path], ticks_of_callees[path])
-            self.ticks[path] = ticks
-            caller = self.parent[path]
-            if caller >= 0:
-                ticks_of_callees[caller] = min(ticks_of_callees[caller] + ticks, NS_MAX)
-        # Outermost paths of a thread lie one behind the other, as callees of the thread do.
-        next_starts_of_threads = [0] * len(self.threads)
-        next_starts = array("q", [0]) * len(self)
-        for path, ticks in enumerate(self.ticks):
-            caller = self.parent[path]
-            if caller >= 0:
-                start = next_starts[caller]
-                next_starts[caller] = min(start + ticks, NS_MAX)
-            else:
-                thread = self.thread[path]
-                start = next_starts_of_threads[thread]
-                next_starts_of_threads[thread] = min(start + ticks, NS_MAX)
-            self.start.append(start)
-            next_starts[path] = start
-
-    def column(self, name: str, kind: Any = np.int64) -> Any:
-        """Return a column of all paths, of shape (paths,).
-
-        Numbers are limited so that their sum fits.
-        """
-        largest = NS_MAX // max(1, len(self))
-        return np.minimum(np.array(getattr(self, name), np.int64), largest).astype(kind)
+    of_callees, next_starts, starts, depths = np.zeros((4, parents.size), np.int64)
+    depths[:first] = -1
+    # A walk backwards meets a path when the ticks of all of its callees are summed, a walk forwards
+    # when the start of its caller is known.
+    for path in range(parents.size - 1, first - 1, -1):
+        ticks[path] = max(ticks[path], of_callees[path])
+        of_callees[parents[path]] += ticks[path]
+    for path in range(first, parents.size):
+        caller = parents[path]
+        starts[path] = next_starts[path] = next_starts[caller]
+        next_starts[caller] += ticks[path]
+        depths[path] = depths[caller] + 1
+    return starts, depths
 
 
-class Threads(NamedTuple):
-    """The threads of a profile, as columns of shape (threads,)."""
+def paths_of(data: U8, written: I64, offsets: I64, threads: NDArray[np.int32]) -> Arrays:
+    """Return columns of the paths, each summed over all that are written, and of their callers.
 
-    pids: U64
-    tids: U64
-    thread_offsets: I64
+    Of each that is ``written`` there are its bounds, and the offset and the thread of its block.
+    The columns have shape (paths,), times are in ticks, and callers come before callees.
+    """
+    zeros = written[:, 1]
+    lengths = (zeros - written[:, 0]) // WORD_BYTES
+    path_of_row = np.repeat(np.arange(zeros.size), lengths)
+    # Each id is a row, a call within that of the next one; there is none around the outermost.
+    words_left = np.repeat(np.cumsum(lengths), lengths) - np.arange(path_of_row.size)
+    functions = FileNumbers(data).integers(
+        zeros[path_of_row] - WORD_BYTES * words_left, 4, big=False
+    )
+    callers = np.where(words_left > 1, np.arange(1, words_left.size + 1), -1)
+    # The first nodes of the tree are the threads, all others paths, below the paths of callers.
+    first = int(threads.max(initial=-1)) + 1
+    roots = np.arange(-1, first, dtype=np.int32)  # and one for calls of no thread
+    tree = TreeBuilder(roots, first, first, 0)
+    nodes = np.full(words_left.size, -1, np.int32)
+    no_lengths = np.zeros(nodes.size, np.int64)
+    codes = functions.astype(np.uint32).view(np.int32)
+    tree.add(codes, callers, no_lengths, threads[path_of_row], nodes, 0)
+    nodes >>= NODE_SHIFT
+    parents, codes = tree.nodes()
+    innermost = nodes[np.flatnonzero(begins_of_runs(path_of_row))]
+    zeros = zeros[lengths > 0]  # figures of no function are of no path
+    calls = summed(data, zeros + CALLS.offset, innermost, parents.size)
+    ticks = summed(data, zeros + TICKS.offset, innermost, parents.size)
+    starts, depths = spread(parents, ticks, first)
+    _, first_rows = np.unique(nodes, return_index=True)
+    first_paths = path_of_row[first_rows]
+    return {
+        "offset": offsets[first_paths],
+        "ticks": starts[first:].view(np.uint64),
+        "thread": threads[first_paths],
+        "depth": depths[first:].astype(np.int32),
+        "parent": np.maximum(parents[first:] - first, -1).astype(np.int64),
+        "xray_function": codes[first:].view(np.uint32),
+        "xray_ticks": ticks[first:],
+        "xray_calls": calls[first:],
+    }
 
 
 class ProfilePass(BlockPass):
     """A whole profile, read once, with its paths."""
 
-    def __init__(self, capture: ProfileCapture, *, whole: bool) -> None:
-        super().__init__(capture, whole=whole)
-        self.paths = Paths()
-        for offset, nbytes, tid in capture.blocks:
-            data = capture.source.data[offset + HEADER_BYTES : offset + nbytes]
-            self.paths.add(data, offset, tid)
+    def __init__(self, capture: ProfileCapture) -> None:
+        super().__init__(capture, whole=True)
+        _, blocks = (self.whole or {}).get("xray_blocks", (0, NO_BLOCKS))
+        offsets = blocks["offset"]
+        self.tasks = Tasks()
+        pids = np.full(offsets.size, capture.process, np.uint64)
+        threads = self.tasks.of(pids, blocks["xray_tid"], offsets)
+        data = capture.source.data
+        written = [np.zeros((0, 2), np.int64)]
+        self.cut: list[tuple[int, int]] = []
+        """Offsets of blocks that end within a path, and the bytes of what is left of it."""
+        for offset, nbytes in zip(offsets.tolist(), blocks["xray_bytes"].tolist(), strict=True):
+            paths, end = whole_paths(data, offset, nbytes)
+            written.append(paths)
+            if end < offset + nbytes:
+                self.cut.append((offset, offset + nbytes - end))
             capture.check_budget()
-        self.paths.finish()
-        tids = np.array(list(self.paths.threads), np.uint64)
-        thread_offsets = np.array([offset for _, offset in self.paths.threads.values()], np.int64)
-        pids = np.full(tids.size, capture.process, np.uint64)
-        self.log = Threads(pids, tids, thread_offsets)
-        functions = self.paths.column("function")
-        ids, first_paths, row_of_path = np.unique(functions, return_index=True, return_inverse=True)
+        counts = [len(paths) for paths in written[1:]]
+        self.paths = paths_of(
+            data, np.concatenate(written), np.repeat(offsets, counts), np.repeat(threads, counts)
+        )
+        ids, first_paths, numbers = np.unique(
+            self.paths["xray_function"], return_index=True, return_inverse=True
+        )
         calls = np.zeros(ids.size, np.int64)
-        np.add.at(calls, row_of_path, self.paths.column("calls"))
-        self.functions = ids, calls
-        self.function_offsets = self.paths.column("offset")[first_paths]
-        if len(self.paths):
-            ends = self.paths.column("start") + self.paths.column("ticks")
-            self._range = 0, int(to_ns(ends, capture.frequency).max())
+        np.add.at(calls, numbers, self.paths["xray_calls"])
+        self.functions = ids.astype(np.int64), calls
+        self.function_offsets = self.paths["offset"][first_paths]
+        if numbers.size:
+            ends = self.paths["ticks"].view(np.int64) + self.paths["xray_ticks"]
+            self._range = 0, int(to_ns(ends, capture.ticks_per_second).max())
         self._rows |= {
-            "processes": min(tids.size, 1),
-            "threads": tids.size,
-            "slices": len(self.paths),
+            "processes": min(offsets.size, 1),
+            "threads": len(self.tasks.tids),
+            "slices": numbers.size,
             "xray_functions": ids.size,
         }
 
@@ -222,90 +195,60 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
         count="xray_calls",
     )
     fits_memory = True  # paths are summed over the whole file
+    ticks_per_second = 0  # lengths are ticks alone, unless an option gives it
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
-        self.frequency = max(0, int(request.options.get("cycle_frequency") or 0))
-        self.blocks: list[tuple[int, int, int]] = []
-        """Offset, size and thread id of the sound blocks, of the last pass."""
+        self.ticks_per_second = max(0, int(request.options.get("cycle_frequency") or 0))
         self.process = 0
         self._names = FunctionNames(request.options, self.strings)
         self._names.whole_ids = True
 
-    @property
-    def ticks_per_second(self) -> int:
-        """The frequency that the option gives; 0: lengths are ticks alone."""
-        return self.frequency
-
     def resume(self) -> None:
         """A file that grows is not followed: its paths are sums."""
-
-    def begin(self) -> None:
-        """Begin a pass over the file."""
-        self.blocks = []
 
     def seen(self, context: Any, header: Any) -> None:
         """Take the header."""
         del context
         self.process = header.process
 
-    def finish(self, context: Any, table: str, columns: Cells) -> Cells:
-        """Note where the blocks of a batch are."""
-        del context, table
-        offsets = columns["offset"].tolist()
-        sizes = columns["xray_bytes"].tolist()
-        self.blocks += zip(offsets, sizes, columns["xray_tid"].tolist(), strict=True)
-        return columns
-
     def _run_pass(self, *, whole: bool) -> ProfilePass:
-        passed = ProfilePass(self, whole=whole)
+        del whole
+        passed = ProfilePass(self)
         self._names.functions = passed.functions[0]
         return passed
 
     def _report(self, passed: Any) -> None:
         super()._report(passed)
-        for offset, nbytes in passed.paths.cut:
+        for offset, nbytes in passed.cut:
             self.diagnostics.add(CUT_PATH, offset, None, nbytes)
         for rule, value in self._names.findings():
             self.diagnostics.add(rule, value=value)
 
     def _small(self, name: str, passed: Any) -> Columns:
-        if name == "slices":
-            return self._slices(passed.paths)
-        columns = small_columns(name, passed, self._names)
         if name == "xray_functions":
+            columns = small_columns(name, passed, self._names)
             columns["offset"] = passed.function_offsets
-        return columns
-
-    def _slices(self, paths: Paths) -> Columns:
-        count = len(paths)
-        start_ticks = paths.column("start")
-        length_ticks = paths.column("ticks")
-        functions = paths.column("function", np.uint32)
-        starts, lengths = to_spans(start_ticks, length_ticks, self.frequency)
-        return {
-            "offset": paths.column("offset"),
+            return columns
+        if name != "slices":
+            return super()._small(name, passed)
+        paths: dict[str, Any] = passed.paths
+        starts, lengths = to_spans(paths["ticks"], paths["xray_ticks"], self.ticks_per_second)
+        return paths | {
             "ts": starts,
-            "ticks": start_ticks.view(np.uint64),
             "dur": lengths,
-            "thread": paths.column("thread", np.int32),
-            "category": np.full(count, -1, np.int32),
-            "name": self._names.of(functions),
-            "depth": paths.column("depth", np.int32),
-            "parent": paths.column("parent"),
-            "kind": np.full(count, CALL, np.uint8),
-            "id": np.zeros(count, np.uint64),
-            "xray_function": functions,
-            "xray_ticks": length_ticks,
-            "xray_calls": paths.column("calls"),
+            "category": np.full(starts.size, -1, np.int32),
+            "name": self._names.of(paths["xray_function"]),
+            "kind": np.full(starts.size, CALL, np.uint8),
+            "id": np.zeros(starts.size, np.uint64),
         }
 
     def _facts(self, passed: Any) -> dict[str, Any]:
         return {
             "mode": "profiling",
-            "frequency_hz": self.frequency or "not known: ticks are taken for nanoseconds",
+            "frequency_hz": self.ticks_per_second or "not known: ticks are taken for nanoseconds",
             "process": self.process,
-            "threads": len(passed.paths.threads),
-            "functions": int(passed.functions[0].size),
+            "threads": passed.rows["threads"],
+            "functions": passed.rows["xray_functions"],
             "calls": int(passed.functions[1].sum()),
         }

@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from fx_xray.profile import CUT_PATH, FORMAT, HEADER_BYTES, Block
-from fx_xray.read.profile import TOTAL_WORDS, WORD_BYTES, whole_paths, words_of
+from fx_xray.profile import CUT_PATH, FORMAT, Block
+from fx_xray.read.profile import whole_paths
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture
@@ -37,15 +37,11 @@ class WholePaths(CopyReader):
 
     def _with_whole_paths(self, records: Copies) -> Copies:
         sizes = records.sizes.copy()
-        bounds = zip(records.starts.tolist(), sizes.tolist(), strict=True)
-        for row, (start, nbytes) in enumerate(bounds):
-            if self.header and records.offsets[row] == 0:
-                continue
-            words = words_of(records.data[start + HEADER_BYTES : start + nbytes])
-            path_end = 0
-            for _, zero in whole_paths(words):
-                path_end = zero + TOTAL_WORDS
-            sizes[row] = HEADER_BYTES + WORD_BYTES * path_end
+        for row, start in enumerate(records.starts.tolist()):
+            is_header = self.header and records.offsets[row] == 0
+            if not is_header:
+                _, path_end = whole_paths(records.data, start, int(sizes[row]))
+                sizes[row] = path_end - start
         cut_rows = np.flatnonzero(sizes < records.sizes)
         if not cut_rows.size:
             return records

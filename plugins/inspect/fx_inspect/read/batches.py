@@ -1,4 +1,4 @@
-"""Rows: the columns of a stretch of rows of each table, made of the columns of a VMO (``Vmo``)."""
+"""Batches: the columns of a stretch of rows of each table, made of those of a VMO (``Vmo``)."""
 
 from __future__ import annotations
 
