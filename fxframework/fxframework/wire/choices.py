@@ -37,7 +37,7 @@ class Choice(Field):
         self.tag = tag
         self.kinds = dict(kinds)
         self.of_wrapped = {wrapped(int(number)): field for number, field in self.kinds.items()}
-        """The fields by number, as columns have it."""
+        """The fields by number, wrapped as in columns."""
         self.other = other
 
     @property

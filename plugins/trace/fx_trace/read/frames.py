@@ -151,7 +151,7 @@ class TraceFormat:
     def by_entry(self) -> NDArray[np.int32]:
         """By entry of the framing, the number of the only class that it has, or of unknown ones.
 
-        Entries of what is no record are negative, and so count from the end.
+        Entries of stretches that are not records are negative, and so count from the end.
         """
         unknown = self.classes.index(r.Unknown)
         numbers = [self.kinds[kind][0][2] if has_one_class(kind) else unknown for kind in TYPES]
@@ -368,7 +368,7 @@ class TraceFrames(ListedFrames):
         """Return why stretches are not records of known types, and what findings show of them."""
         fault, value = np.zeros((2, framed.size), np.int64)
         is_over_limit = (framed >= 0) | (framed == UNKNOWN)
-        is_over_limit &= self.size > (self.file.max_record or U64_MAX >> 1)
+        is_over_limit &= (self.size > self.file.max_record) & (self.file.max_record > 0)
         fault[is_over_limit] = rules.RECORD_OVER_LIMIT
         value[is_over_limit] = self.size[is_over_limit]
         rows = np.flatnonzero((framed < 0) & ~is_over_limit)
