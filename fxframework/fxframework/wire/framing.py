@@ -284,21 +284,11 @@ def frames_of_families(
     the first number of a kind; of the numbers of ``least`` each is one, with the fewest bytes of
     its records. ``rule`` says where reading goes on after damage.
     """
-    from fxframework.kernels.frames import Frames
-
     class_of_kind = {
         cls.layout.kind[0]: cls for base in bases for cls in base.layout.family.members
     }
     entries = [(kind, -1, class_of_kind[kind]) for kind in range(max(least) + 1) if kind in least]
-    numbers, kinds = numbers_of(bases[0], entries, None, least=least)
-    frames = Frames(
-        data,
-        np.array(numbers, np.int64),
-        np.array(kinds, np.int64),
-        np.array(UNFIT * len(entries), np.int64),
-        room,
-        rule,
-    )
+    frames = _frames(data, bases[0], entries, None, least=least, rule=rule, room=room)
     frames.big = int(big)
     return frames
 
@@ -342,13 +332,15 @@ def _frames(
     limits: Limits | None,
     *,
     marked: type[Record] | None = None,
+    least: Mapping[int, int] = NO_LEAST,
+    rule: Resumption | None = None,
     behind: Items | None = None,
     room: int = ROOM,
 ) -> Frames:
     from fxframework.kernels.frames import Frames
 
     family = base.layout.family
-    numbers, kinds = numbers_of(base, entries, limits, marked)
+    numbers, kinds = numbers_of(base, entries, limits, marked, least)
     classes = [cls for _, _, cls in entries]
     if family.other is not None:
         classes.append(family.other)
@@ -368,7 +360,7 @@ def _frames(
         np.array([wrapped(number) for number in kinds], np.int64),
         np.array(prefixes, np.int64),
         room,
-        resumption_of(base, classes),
+        rule or resumption_of(base, classes),
         behind,
     )
 

@@ -1,7 +1,8 @@
 """Fuchsia's logs: structured records, legacy packets, and rings of the kernel.
 
 The public names are importable from here and load at first use. ``LogWriter`` and ``LogHandler``
-write logs; ``convert_attribution``, ``to_structured``, ``to_legacy`` and ``redact`` change records.
+write logs; ``convert_attribution``, ``to_structured`` and ``redact`` change records, and ``legacy``
+gives the logs of any capture as packets.
 """
 
 from __future__ import annotations
@@ -15,13 +16,7 @@ if TYPE_CHECKING:
     from fx_log.read.records import LegacyPacket, LogRecord
     from fx_log.severity import Level
     from fx_log.write.arguments import Double, Int64, Null, String, Uint64
-    from fx_log.write.convert import (
-        convert_attribution,
-        legacy,
-        structured,
-        to_legacy,
-        to_structured,
-    )
+    from fx_log.write.convert import convert_attribution, legacy, structured, to_structured
     from fx_log.write.handler import LogHandler
     from fx_log.write.redaction import redact
     from fx_log.write.rewriter import RecordEncoder
@@ -48,7 +43,6 @@ __all__ = [
     "legacy",
     "redact",
     "structured",
-    "to_legacy",
     "to_structured",
 ]
 
@@ -59,7 +53,7 @@ __getattr__, __dir__ = lazy_names(
         "fx_log.read.records": "LegacyPacket LogRecord",
         "fx_log.severity": "Level",
         "fx_log.write.arguments": "Double Int64 Null String Uint64",
-        "fx_log.write.convert": "convert_attribution legacy structured to_legacy to_structured",
+        "fx_log.write.convert": "convert_attribution legacy structured to_structured",
         "fx_log.write.rewriter": "RecordEncoder",
         "fx_log.write.handler": "LogHandler",
         "fx_log.write.redaction": "redact",

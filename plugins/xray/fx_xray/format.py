@@ -650,7 +650,6 @@ KIND_NAMES = (
 # Of a row of sound records:
 CUT = 1  # one record that was cut in half
 FIRST = 2  # the first of a buffer
-ORPHAN = 4  # begins with an argument of no call
 FOLLOWS = 8  # follows a call directly, or its arguments
 ARGUED = 16  # an argument follows it
 # Of a buffer:

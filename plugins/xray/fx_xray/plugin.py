@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fxframework import hookimpl
@@ -256,26 +257,22 @@ def _profile_rules() -> Catalogue:
 @hookimpl
 def fx_readers() -> Iterable[Reader]:
     """Traces of the flight data recorder and of basic mode, and llvm-xray's YAML."""
+    trace_options = (*SYMBOLS, FREQUENCY, BYTE_ORDER)
+    trace_reader = partial(Reader, suffixes=SUFFIXES, options=trace_options, rules=_rules)
     return [
-        Reader(
+        trace_reader(
             format="xray",
             title="LLVM XRay trace, flight data recorder",
-            suffixes=SUFFIXES,
             sniff=sniff,
             open=lazy("fx_xray.read.capture:FdrCapture"),
-            options=(*SYMBOLS, FREQUENCY, BYTE_ORDER),
-            rules=_rules,
             explain=lazy("fx_xray.read.explain:explain_fdr"),
             sample=lazy("fx_xray.sample:sample"),
         ),
-        Reader(
+        trace_reader(
             format="xray-basic",
             title="LLVM XRay trace, basic mode",
-            suffixes=SUFFIXES,
             sniff=sniff_basic,
             open=lazy("fx_xray.read.capture:BasicCapture"),
-            options=(*SYMBOLS, FREQUENCY, BYTE_ORDER),
-            rules=_rules,
             explain=lazy("fx_xray.read.explain:explain_basic"),
         ),
         Reader(
@@ -302,35 +299,33 @@ def fx_readers() -> Iterable[Reader]:
 @hookimpl
 def fx_writers() -> Iterable[Writer]:
     """Traces of the flight data recorder and of basic mode."""
+    trace_writer = partial(
+        Writer,
+        suffixes=SUFFIXES,
+        lossless=True,
+        accepts=frozenset({"slices"}),
+        extract=lazy("fx_xray.write.extract:extract"),
+        salvage=lazy("fx_xray.write.salvage:salvage"),
+    )
     return [
-        Writer(
+        trace_writer(
             format="xray",
             title="LLVM XRay trace, flight data recorder",
-            suffixes=SUFFIXES,
             open=lazy("fx_xray.write.writer:open_writer"),
-            lossless=True,
             exempt={
                 "many_records_come_back": "a buffer has room for its own records only",
                 "memory_does_not_grow_with_what_was_written": "a buffer is put together first",
                 "wrong_values_are_refused_or_take_effect": "threads are those of the buffers",
             },
             options=(*RECORDING, WRITTEN_ORDER, NAMES),
-            accepts=frozenset({"slices"}),
             merge=lazy("fx_xray.write.merge:open_merge"),
-            extract=lazy("fx_xray.write.extract:extract"),
-            salvage=lazy("fx_xray.write.salvage:salvage"),
         ),
-        Writer(
+        trace_writer(
             format="xray-basic",
             title="LLVM XRay trace, basic mode",
-            suffixes=SUFFIXES,
             open=lazy("fx_xray.write.writer:open_basic_writer"),
-            lossless=True,
             options=(BASIC_VERSION, WRITTEN_ORDER, NAMES),
-            accepts=frozenset({"slices"}),
             merge=lazy("fx_xray.write.merge:open_merge_basic"),
-            extract=lazy("fx_xray.write.extract:extract"),
-            salvage=lazy("fx_xray.write.salvage:salvage"),
         ),
         writer(
             "xray-profile",
@@ -348,25 +343,23 @@ def fx_writers() -> Iterable[Writer]:
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
     """Text, trace_event and YAML of the XRay formats."""
+    exporters = partial(exporters_of, FORMATS)
     return [
-        *exporters_of(
-            FORMATS,
+        *exporters(
             name="text",
             title="one line per event, indented by its depth",
             suffixes=(".txt",),
             open=lazy("fx_xray.export.text:TextExport"),
             options=TEXT_OPTIONS,
         ),
-        *exporters_of(
-            FORMATS,
+        *exporters(
             name="json",
             title="trace_event, as `llvm-xray convert -f trace_event` gives it",
             suffixes=(".json",),
             open=lazy("fx_xray.export.trace_event:JsonExport"),
             options=JSON_OPTIONS,
         ),
-        *exporters_of(
-            FORMATS,
+        *exporters(
             name="llvm-yaml",
             title="YAML, as `llvm-xray convert -f yaml` writes and reads it",
             suffixes=(".yaml",),

@@ -16,6 +16,10 @@ from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.diagnostics import Diagnostics
 
+REQUEST = OpenRequest(
+    options={"utc_offset_ns": 0, "clock": "", "severity_era": "current", "printf": False}
+    | {"fidl_limits": False, "suffix": False}
+)
 CAPTURES = {kind.format: kind for kind in (LogCapture, RingCapture, LegacyCapture, StreamCapture)}
 
 
@@ -29,8 +33,14 @@ def records_of(
     """The records of a file as objects; what is found about them goes to ``diagnostics``."""
     request = OpenRequest(options=options, limits=limits or Limits())
     capture = CAPTURES[form](Source.open(data), request)
-    records = Records(capture.framed())
-    return iter(records) if diagnostics is None else capture.reporting(records, diagnostics)
+    if diagnostics is None:
+        return iter(Records(capture.framed()))
+    return capture.reporting(diagnostics)
+
+
+def opened(data: bytes, form: str = "log") -> LogCapture:
+    """The capture of a file."""
+    return CAPTURES[form](Source.open(data), REQUEST)
 
 
 def argument(name: str, type: str, value: Any = None) -> Argument:

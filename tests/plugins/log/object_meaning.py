@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from fx_log import format as wire
 from fx_log.format import Argument
+from fx_log.read import entries
 from fx_log.read.entries import (
-    Entry,
     component_of,
     has_type,
     render_printf,
@@ -19,6 +21,20 @@ from fx_log.read.records import LegacyPacket, LogFileRecord, LogRecord, RingEntr
 from fx_log.severity import LEVELS, Level, legacy_level
 
 MAX_LINE = (1 << 32) - 1
+
+
+@attrs.define(kw_only=True)
+class Entry(entries.Entry):
+    """A row of `logs`, with what packets have no place for."""
+
+    tags: list[str] = attrs.field(factory=list)
+    args: list[Argument] = attrs.field(factory=list)
+    tag: int = 0
+    """The record's tag bits; for a ring, the entry's whole tag."""
+
+    @property
+    def severity_name(self) -> str:
+        return LEVELS[self.severity].name
 
 
 class Meaning:
@@ -51,7 +67,6 @@ class Meaning:
         return Entry(
             ts=packet.timestamp,
             severity=severity,
-            severity_name=LEVELS[severity].name,
             pid=packet.pid,
             tid=packet.tid,
             tags=list(packet.tags),
@@ -70,7 +85,6 @@ class Meaning:
         entry = Entry(
             ts=record.timestamp,
             severity=record.severity,
-            severity_name=LEVELS[record.severity].name,
             tag=tag,
         )
         self._attribute(entry, record, appended)
@@ -80,7 +94,6 @@ class Meaning:
             entry.message = rendered.decode(errors="surrogateescape")
         if self.is_2022 and entry.verbosity is not None:
             entry.severity = Level.DEBUG
-            entry.severity_name = Level.DEBUG.name
         return entry
 
     # --- attribution ---

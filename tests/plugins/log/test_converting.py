@@ -24,7 +24,7 @@ from fx_log.write.convert import (
 from fxframework.errors import UsageError
 
 from ...cases import cases
-from .logs import argument, entry, log, manifest, packet, ring, stream, text_log
+from .logs import argument, entry, log, manifest, opened, packet, ring, stream, text_log
 from .object_meaning import Meaning
 from .test_records import decode
 from .test_writer import rewritten
@@ -86,7 +86,6 @@ def test_what_a_packet_has_no_place_for_is_counted() -> None:
     said = Entry(
         ts=1,
         severity=0x50,
-        severity_name="ERROR",
         pid=1,
         tags=["x" * 70, *"abcdef"],
         component="core/a",
@@ -120,7 +119,7 @@ def test_what_a_packet_has_no_place_for_is_counted() -> None:
 
 
 def test_a_message_longer_than_a_packet_is_cut() -> None:
-    said = Entry(ts=1, severity=0x30, severity_name="INFO", message="é" * 20_000)
+    said = Entry(ts=1, severity=0x30, message="é" * 20_000)
     lost: Counter[str] = Counter()
     made = to_legacy(said, lost)
     assert made.message.endswith("...")
@@ -133,8 +132,7 @@ def test_files_of_one_form_as_the_other() -> None:
     packets = [packet("one", "t", time=1), packet("two", time=2)]
     records, _ = decode(stream(packets), "log-legacy-stream")
     logs = list(structured(records, lost))
-    data = rewritten("log", logs)
-    back = rewritten("log-legacy-stream", list(legacy(decode(data)[0], lost)))
+    back = rewritten("log-legacy-stream", list(legacy(opened(rewritten("log", logs)), lost)))
     assert back == stream(packets)
     assert +lost == {}
 
@@ -147,12 +145,7 @@ def test_entries_of_a_ring_become_records_of_their_component() -> None:
     logs = list(structured(decode(data, "log-ring")[0], lost))
     assert [(r.tag_bits, r.args[0].value) for r in logs] == [(7, "a"), (0, "b")]
     assert lost == {"entries that hold no log": 1, "padding": 1}
-    assert [
-        r.message for r in legacy(decode(data, "log-ring")[0], lost) if hasattr(r, "message")
-    ] == [
-        "a",
-        "b",
-    ]
+    assert [p.message for p in legacy(opened(data, "log-ring"), lost)] == ["a", "b"]
 
 
 def test_a_rings_manifests_and_tags_keep_saying_who_logged() -> None:
@@ -178,7 +171,7 @@ def test_a_rings_manifests_and_tags_keep_saying_who_logged() -> None:
         "padding": 1,
     }
     lost.clear()
-    packets = [r for r in legacy(records, lost) if isinstance(r, fx.LegacyPacket)]
+    packets = legacy(opened(data, "log-ring"), lost)
     assert [p.message for p in packets] == ["a", "large"]
     assert lost["counts of logs rolled out"] == 1
     assert lost["ids of components that nothing names"] == 1  # that of "large"

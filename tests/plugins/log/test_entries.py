@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fxframework as fxf
-from fx_log.read.entries import Entry, render_printf
+from fx_log.read.entries import render_printf
 from fx_log.rules import RULES
 from fx_log.severity import Level, legacy_level, level_of, otel_number, parse_level
 from fxframework.errors import UsageError
@@ -17,7 +17,7 @@ from fxframework.model.diagnostics import Diagnostics
 
 from ...cases import cases
 from .logs import entry, log, manifest, packet, records_of, ring, text_log
-from .object_meaning import Meaning
+from .object_meaning import Entry, Meaning
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "log"
 STREAMS = json.loads((CONFORMANCE / "streams.json").read_text("utf-8"))

@@ -10,7 +10,7 @@ import importlib
 import json
 import struct
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from fx_log import format as wire
 from fx_log.format import Argument
 from fx_log.read import capture
-from fx_log.read.entries import Entry, EntryReader
+from fx_log.read.records import LegacyPacket
+from fx_log.write.convert import entries, to_legacy
 from fxframework.io.limits import Limits
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -31,7 +32,7 @@ from ...bench.shapes.log import shapes
 from ...cases import cases
 from ...properties import share
 from .logs import entry, records_of, ring, stream
-from .object_meaning import Meaning
+from .object_meaning import Entry, Meaning
 from .streams import damaged, log_files, packet_files, packets, ring_images
 
 
@@ -188,6 +189,11 @@ def findings(capture: Capture) -> Counter[tuple[Any, ...]]:
     )
 
 
+def packets_of(entries: Iterable[Entry]) -> list[LegacyPacket]:
+    """Logs as packets, whose messages have their keys."""
+    return [to_legacy(entry, Counter()) for entry in entries]
+
+
 def agree(tools: Tools, format: str, data: bytes, given: dict[str, Any], **limits: int) -> None:
     by_records = tools.opened(format, data, given, **limits)
     records = list(by_records.records())
@@ -197,15 +203,9 @@ def agree(tools: Tools, format: str, data: bytes, given: dict[str, Any], **limit
     assert by_tables.summary().records == len(records)
     for name, rows in expected(format, data, given, by_records.request.limits).items():
         assert got[name] == rows, name
-    if not format.startswith("log-legacy"):
-        meaning = Meaning(format, given)
-        entries = [meaning.entry(record) for record in records]
-        for each in entries:
-            if each is not None:
-                each.verbosity = each.verbosity or None
-        half = len(records) // 2
-        reader = EntryReader(given, in_ring=format == "log-ring")
-        assert reader.of(records[:half]) + reader.of(records[half:]) == entries
+    meaning = Meaning(format, given)
+    entries_of_records = filter(None, map(meaning.entry, records))
+    assert packets_of(entries(by_tables, Counter())) == packets_of(entries_of_records)
     assert findings(by_tables) == findings(by_records)
     assert by_tables.diagnostics.counts == by_records.diagnostics.counts
 

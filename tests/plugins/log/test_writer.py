@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from fx_log import format as wire
 from fx_log.read import records as fx
-from fx_log.read.entries import Entry
 from fx_log.rules import RULES
 from fx_log.write.arguments import Double, Int64, Null, String, Uint64, shortened
 from fx_log.write.rewriter import (
@@ -35,7 +34,7 @@ from fxframework.model.diagnostics import Diagnostics
 from ...cases import cases
 from .logs import entry as ring_entry
 from .logs import log, packet, ring, stream, text_log
-from .object_meaning import Meaning
+from .object_meaning import Entry, Meaning
 from .test_records import FORMS, VECTORS, decode
 
 OPEN = {

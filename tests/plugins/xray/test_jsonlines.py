@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fx_xray import format as fx
 from fx_xray.read.capture import BasicCapture, FdrCapture
-from fx_xray.read.decoder import FdrWalk, RecordDecoder
+from fx_xray.read.decoder import RecordDecoder, Walk
 from fx_xray.sample import sample
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -146,13 +146,13 @@ def test_agree_on_any_basic_trace(data: bytes) -> None:
 
 def test_no_sound_record_is_decoded_on_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     capture = opened("xray", sample(200_000))
-    record, seen = FdrWalk.record, []
+    record, seen = Walk.record, []
 
     def noted(walk: Any, *place: int) -> Any:
         one = record(walk, *place)
         seen.append(one.record)
         return one
 
-    monkeypatch.setattr(FdrWalk, "record", noted)
+    monkeypatch.setattr(Walk, "record", noted)
     assert b"".join(capture.records_json()).count(b"\n") == capture.summary().records
     assert not seen

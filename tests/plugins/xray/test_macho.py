@@ -52,7 +52,7 @@ def test_a_map_is_as_llvm_xray_says(machine: str) -> None:
     expected = (MAPS / f"macho-{machine}.yaml").read_text("utf-8")
     assert yaml_of(found) == expected
     assert not found.faults
-    assert found.functions.linkage_name(4) == "_ZNK2ns1A3getEv"
+    assert found.functions.of(4).linkage_name == "_ZNK2ns1A3getEv"
     assert found.functions.source(1) is None
 
 

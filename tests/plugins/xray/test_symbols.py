@@ -81,8 +81,8 @@ def test_a_program_its_yaml_and_its_csv_name_functions_alike(written: Any) -> No
     assert names[0][:3] == [None, "fib(long)", "scale(long)"]
     assert names[0][10] == "std::vector<std::thread, std::allocator<std::thread>>::~vector()"
     assert names[0][11] is None
-    assert [each.address(9) for each in maps] == [0x21B30] * 3
-    assert maps[0].linkage_name(1) == maps[2].linkage_name(1) == "_Z3fibl"
+    assert [each.function(9).address for each in maps] == [0x21B30] * 3
+    assert maps[0].function(1).linkage_name == maps[2].function(1).linkage_name == "_Z3fibl"
     assert symbols(str(MAPS / "app-16.elf"), demangle=False).name(1) == "_Z3fibl"
 
 
@@ -117,7 +117,7 @@ def test_addresses_that_the_loader_fills_in(written: Any) -> None:
     sleds = [Sled(0x2000, 0x2000, version=1), Sled(0x2100, 0x2100, version=1)]
     program = Program(maps=[sleds], symbols=[Symbol(0x2100, 4, "g")], moved=True)
     found = read_map(written(program.pack()))
-    assert [found.functions.address(id) for id in (1, 2)] == [0x2000, 0x2100]
+    assert [found.functions.of(id).address for id in (1, 2)] == [0x2000, 0x2100]
     assert [found.functions.name(id) for id in (1, 2)] == [None, "g"]
 
 
@@ -162,7 +162,7 @@ def test_odd_entries_are_left_out_and_said(written: Any) -> None:
     found = symbols(written(data))
     assert [fault.message for fault in found.faults] == ["a sled of kind 6"]
     assert data[found.faults[0].offset + 16] == 6
-    assert [found.address(id) for id in (1, 2, 3)] == [1, 9, 0]
+    assert [found.function(id).address for id in (1, 2, 3)] == [1, 9, 0]
 
 
 # --- Texts ---------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_yaml_without_names_has_addresses_alone(written: Any) -> None:
     text = "- { id: 3, address: 0x10, function: 0x20, kind: tail-exit, version: 2 }\n"
     found = symbols(written(text, "map.yaml"))
     assert found.name(3) is None
-    assert found.address(3) == 0x20
+    assert found.function(3).address == 0x20
 
 
 def test_csv_holds_names_of_any_length(written: Any) -> None:
@@ -189,7 +189,7 @@ def test_csv_holds_names_of_any_length(written: Any) -> None:
 def test_csv_needs_no_more_than_an_id_and_a_name(written: Any) -> None:
     found = symbols(written("function_id,name\n7,_Z1fv\n0x8,g\nx,h\n-1,i\n", "map.csv"))
     assert [found.name(id) for id in (7, 8, 9)] == ["f()", "g", None]
-    assert found.linkage_name(7) == "_Z1fv"
+    assert found.function(7).linkage_name == "_Z1fv"
     assert [fault.message for fault in found.faults] == [
         "line 4 names no function",
         "line 5 names no function",
@@ -252,9 +252,8 @@ def test_any_bytes_give_a_map_or_a_clear_error(
         return
     for id in (1, 2, 3, 1 << 24):
         found.name(id)
-        found.linkage_name(id)
+        repr(found.function(id).linkage_name)
         found.source(id)
-        found.address(id)
     assert yaml_of(found.maps[0]).startswith("---\n")
     assert b"".join(found.maps[0].to_csv()).startswith(b"function_id,")
 
@@ -355,9 +354,9 @@ def test_without_a_map_nothing_has_a_name() -> None:
     found = Symbols.of({"instr_map": "", "demangle": True})
     assert not found
     assert found.name(1) is None
-    assert found.linkage_name(1) is None
+    assert found.function(1).linkage_name is None
     assert found.source(1) is None
-    assert found.address(1) == 0
+    assert found.function(1).address == 0
     assert found.object(3 << 24 | 1) == 3
     assert not found.ambiguous(1)
     assert found.faults == ()

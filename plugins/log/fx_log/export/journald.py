@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from fx_log.export.lines import LineExport
 from fx_log.export.presentation import (
     NO_OFFSET,
     Batch,
@@ -19,8 +20,6 @@ from fx_log.export.presentation import (
     Head,
     Messages,
     bytes_by_code,
-    left_out,
-    nothing_to_write,
     shown_values,
     utc_offset,
     walk,
@@ -28,7 +27,6 @@ from fx_log.export.presentation import (
 from fx_log.severity import LEVELS, SYSLOG
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
-from fxframework.kit.export import Export
 from fxframework.kit.json_fields import special_double
 from fxframework.kit.memo import Memo
 from fxframework.kit.row_texts import in_pieces
@@ -72,10 +70,10 @@ _CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
 _BOOT_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
-class JournaldExport(Export):
+class JournaldExport(LineExport):
     """Writes an entry for each log, capture by capture.
 
-    Raises UsageError for an invalid boot id or host name.
+    Raises UsageError for an invalid boot id, host name, or offset of a capture.
     """
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
@@ -94,23 +92,13 @@ class JournaldExport(Export):
             self._origin += f"_HOSTNAME={host}\n".encode()
         self._fields = _FieldNames()
 
-    def write(self, capture: Capture) -> None:
-        """Write the logs of one capture.
-
-        Raises WriteRefusedError if there are none, UsageError for an invalid offset.
-        """
+    def _pieces(self, capture: Capture) -> Iterator[bytes]:
         offset = utc_offset(self._options, capture)
         entries = _Entries(capture.strings, self._fields, self._dropped)
-        count = 0
         for batch in walk(capture, entries.fields, self._dropped):
-            for some_entries in in_pieces(entries.of(batch, offset, self._origin)):
-                self._sink.write(some_entries)
-            count += len(batch)
-        if not count:
-            raise nothing_to_write(capture)
-        if offset is None:
-            self._dropped[NO_OFFSET] += count
-        self._dropped += left_out(capture)
+            if offset is None:
+                self._dropped[NO_OFFSET] += len(batch)
+            yield from in_pieces(entries.of(batch, offset, self._origin))
 
 
 class _FieldNames:

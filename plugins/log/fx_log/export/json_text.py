@@ -15,6 +15,7 @@ from fx_log.export.presentation import (
     Head,
     Texts,
     shown_values,
+    unquoted,
     walk,
 )
 from fx_log.format import UNKNOWN_COMPONENT
@@ -31,11 +32,6 @@ __all__ = ["JsonExport"]
 
 
 SAME_NAME: Final = "arguments of a name that another of the same log has"
-
-
-def unquoted(text: str) -> str:
-    """Return the text as a JSON string without quotes."""
-    return quoted(text)[1:-1]
 
 
 class JsonExport(LineExport):

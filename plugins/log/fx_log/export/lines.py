@@ -1,4 +1,4 @@
-"""The common base of the exporters `text` and `json`, which write a line for each log."""
+"""The common base of the exporters that write something for each log, one after another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERBOSITY: Final = "verbosity"
 
 
 class LineExport(Export):
-    """Writes a line for each log, capture by capture."""
+    """Writes lines for each log, capture by capture."""
 
     def write(self, capture: Capture) -> None:
         """Write the logs of one capture.

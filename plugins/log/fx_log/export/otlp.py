@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import orjson
 
 from fx_log.export.presentation import (
     NO_OFFSET,
@@ -26,6 +25,7 @@ from fx_log.export.presentation import (
     nothing_to_write,
     process_names,
     shown_values,
+    unquoted,
     utc_offset,
     walk,
 )
@@ -180,7 +180,7 @@ class _Records:
 
     def of(self, batch: Batch[Attribute], spans: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Yield resource and record of each row; ``spans`` has each span's identifying members."""
-        messages = batch.messages.shown(_unquoted, self._texts, special='"\\')
+        messages = batch.messages.shown(unquoted, self._texts, special='"\\')
         for row, span in zip(batch.rows(batch.ts.tolist(), messages), spans, strict=True):
             ns, head_key, message, args, dropped_logs, rolled, verbosity = row
             resource, level, own_attributes, has_message = self._heads[head_key]
@@ -310,8 +310,4 @@ def _distinct(attributes: Sequence[Attribute]) -> Sequence[Attribute]:
 
 def _key(name: str) -> str:
     """Return the key of an argument's name, as a JSON string without quotes."""
-    return f"{name}#2" if name in OWN_KEYS else _unquoted(name or UNNAMED)
-
-
-def _unquoted(text: str) -> str:
-    return orjson.dumps(text)[1:-1].decode()
+    return f"{name}#2" if name in OWN_KEYS else unquoted(name or UNNAMED)

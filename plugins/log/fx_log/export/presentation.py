@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fx_log.format import UNKNOWN_COMPONENT
 from fx_log.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.kit.export import decoded
+from fxframework.kit.export import decoded, quoted
 from fxframework.kit.memo import Memo
 from fxframework.kit.omitted import omitted_values
 from fxframework.model.capture import Capture
@@ -40,6 +40,7 @@ __all__ = [
     "nothing_to_write",
     "process_names",
     "shown_values",
+    "unquoted",
     "utc_offset",
     "walk",
     "wall_moments",
@@ -75,6 +76,11 @@ def compact(column: TextColumn) -> tuple[NDArray[np.uint8], I64]:
     start = int(column.offsets[0])
     stop = int(column.offsets[-1])
     return column.data[start:stop], column.offsets - start
+
+
+def unquoted(text: str) -> str:
+    """Return the text as a JSON string without quotes."""
+    return quoted(text)[1:-1]
 
 
 class Texts:

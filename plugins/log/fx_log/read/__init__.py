@@ -2,9 +2,10 @@
 
 - How long records are, and where damage ends, is declared in ``fx_log.format``: Structured,
   RingFrame and StreamPacket. The framing of wire goes by it.
-- Where records are, and what lies between them, are columns (``frames``, ``Frames``), with the rule
-  by which a stretch is not a record (``StructuredFile``, ``RingFile``, ``PacketFile``): tables,
-  objects (``Records``, ``explain``), parts, salvage and merging all begin there.
+- Where records are, and what lies before, between and behind them, are columns (``frames``,
+  ``Frames``), with the rule by which a stretch is not a record (``StructuredFile``, ``RingFile``,
+  ``PacketFile``): tables, objects (``Records``, ``explain``), parts, salvage and merging all begin
+  there.
 - Fields become columns in ``blocks``, many records at a time: ``LogBlocks.read``,
   ``PacketBlocks.read``; strings become codes in ``BlockArguments.enter``.
 - The same blocks become lines of record JSON in ``lines``.

@@ -19,15 +19,12 @@ from numpy.typing import NDArray
 from fx_log import format as wire
 from fx_log import rules, tables
 from fx_log.format import (
-    RING_PAGE,
-    STREAM_HEADER,
     ArgType,
     Argument,
     Attribution,
     LegacyPacket,
     LogRecord,
     RingFrame,
-    StreamHeader,
 )
 from fx_log.meaning import (
     DAMAGED_TYPE,
@@ -39,8 +36,7 @@ from fx_log.meaning import (
     Suffixes,
     is_level,
 )
-from fx_log.read.frames import ContainerFile, FramedFile, Frames
-from fx_log.read.ring import Ring
+from fx_log.read.frames import FramedFile, Frames
 from fx_log.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
@@ -91,7 +87,6 @@ ABOUT_NAMES: Final = (
     rules.ATTRIBUTION_NOT_LAST,
 )
 """Rules whose findings show the name of an argument."""
-HALF: Final = 1 << 32
 
 
 @attrs.define
@@ -100,46 +95,39 @@ class Totals:
 
     dropped: int = 0
     rolled_out: int = 0
-    severities: I64 = attrs.field(factory=lambda: np.zeros(256, np.int64))
-    by_component: I64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
-    by_tag: I64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
-    """Numbers of logs by code of a component, and of a tag."""
+    severities: Counter[int] = attrs.field(factory=Counter)
+    components: Counter[int] = attrs.field(factory=Counter)
+    tags: Counter[int] = attrs.field(factory=Counter)
+    """Numbers of logs by severity byte, and by the codes of components and tags."""
 
     def add(self, rows: LogRows) -> None:
         """Add the logs of a block."""
         columns = rows.logs
         self.dropped += exact_sum(columns["dropped"])
         self.rolled_out += exact_sum(columns["log_rolled_out"])
-        self.severities += np.bincount(columns["severity"], minlength=256)
         component = columns["component"]
-        counts = np.bincount(component[component >= 0])
-        self.by_component = added(self.by_component, counts)
-        self.by_tag = added(self.by_tag, np.bincount(rows.tags.name))
+        self.severities.update(counts_of(columns["severity"]))
+        self.components.update(counts_of(component[component >= 0]))
+        self.tags.update(counts_of(rows.tags.name))
 
 
 def exact_sum(numbers: I64) -> int:
     """Return the sum of numbers that have no sign, each of which may take all 64 bits."""
-    if not numbers.any():
-        return 0
-    unsigned = numbers.view(np.uint64)
-    high_halves, low_halves = np.divmod(unsigned, np.uint64(HALF))
-    return int(low_halves.sum()) + int(high_halves.sum()) * HALF
+    return sum(numbers[numbers != 0].view(np.uint64).tolist())
 
 
-def added(counts: I64, more: I64) -> I64:
-    """Return the sums of two arrays of counts, of which one may be longer."""
-    total = np.zeros(max(counts.size, more.size), np.int64)
-    total[: counts.size] = counts
-    total[: more.size] += more
-    return total
+def counts_of(numbers: NDArray[np.integer]) -> dict[int, int]:
+    """Return how often numbers from 0 on occur."""
+    counts = np.bincount(numbers)
+    present = np.flatnonzero(counts)
+    return dict(zip(present.tolist(), counts[present].tolist(), strict=True))
 
 
 class BlockReader(abc.ABC):
     """Reads the records of a file; classes derived from it know their fields.
 
-    What is before the first record is counted at once. ``most_listed`` are the most findings to
-    list of a rule (0: all). What was read of the last block is there for those who write lines of
-    it, if ``for_lines`` is set before.
+    ``most_listed`` are the most findings to list of a rule (0: all). What was read of the last
+    block is there for those who write lines of it, if ``for_lines`` is set before.
     """
 
     handed = 0
@@ -182,17 +170,11 @@ class BlockReader(abc.ABC):
 
     def blocks(self, nbytes: int | None = None) -> Iterator[tuple[LogRows, I64]]:
         """Yield the rows of each block, of some ``nbytes``, and its findings, of shape (n, 4)."""
-        for frames in self.file.blocks(nbytes):
+        for frames in self.file.blocks(nbytes, whole=True):
             self.frames = frames
-            self.counts += frames.kinds(self.file.record)
+            self.counts += self.file.kinds(frames)
             self.notes = [frames.notes]
             self.sound = frames.sound()
-            yield self._counted(self.read())
-        self.count_unused()
-        if self.file.noted:
-            self.frames = Frames.none()
-            self.sound = self.frames
-            self.notes = [self.file.take_notes()]
             yield self._counted(self.read())
 
     def forget(self) -> None:
@@ -208,49 +190,11 @@ class BlockReader(abc.ABC):
         """Count the rows of a block and its findings; return both."""
         findings = np.concatenate(self.notes)
         # In the order of records; what is behind the turn-around of a ring has smaller offsets.
-        offset = findings[:, 1]
-        distance = offset if self.file.ring is None else self.file.ring.distance(offset)
-        order = np.lexsort((distance, findings[:, 2]))
+        place = self.file.byte_at(findings[:, 1])
+        order = np.lexsort((place, findings[:, 2]))
         self.totals.add(rows)
         self.findings.add(findings[order])
         return rows, findings[order]
-
-    # --- What the framer does not see
-
-    def count(self, kind: str) -> None:
-        """Count a record of a kind."""
-        self.counts[kind] += 1
-        self.file.index += 1
-
-    def count_stream_header(self, head: bytes) -> None:
-        """Count the header of a container of packets."""
-        if not StreamHeader.begins(head):
-            self.file.note(rules.CONTAINER_HEADER, 0)
-            self.count("damaged")
-            return
-        if any(head[StreamHeader.layout.place("version").end :]):
-            self.file.note(rules.RESERVED_BITS, 0)
-        self.count("stream_header")
-
-    def count_ring_header(self, ring: Ring) -> None:
-        """Count the header of a ring, and the ring of an invalid one."""
-        for rule, value in ring.problems():
-            self.file.note(rule, 0, value)
-        if ring.page.size == RING_PAGE:
-            self.count("ring_header")
-        if ring.used < 0 and (ring.capacity or 0 < ring.page.size < RING_PAGE):
-            self.count("damaged")
-
-    def count_unused(self) -> None:
-        """Count the space of a ring between head and tail as one more record."""
-        ring = self.file.ring
-        if ring is None or not 0 <= ring.used < ring.capacity:
-            return
-        if not ring.line(ring.used, ring.capacity).any():
-            self.count("padding")
-            return
-        self.file.note(rules.STALE_BYTES, ring.place(ring.used), ring.capacity - ring.used)
-        self.count("damaged")
 
     # --- The records of a block
 
@@ -653,17 +597,9 @@ def reader_of(
     file: FramedFile, strings: StringPool, limits: Limits, options: Mapping[str, Any]
 ) -> BlockReader:
     """Return what reads a file; ``options`` are those of the reader of its format."""
-    ring = file.ring
-    meaning = meaning_of(strings, options, in_entries=ring is not None)
+    meaning = meaning_of(strings, options, in_entries=file.ring is not None)
     most_listed = limits.max_findings
-    reader: BlockReader
     if file.has_arguments:
         with_limits = bool(options.get("fidl_limits"))
-        reader = LogBlocks(file, strings, meaning, most_listed, with_limits=with_limits)
-        if ring is not None:
-            reader.count_ring_header(ring)
-        return reader
-    reader = PacketBlocks(file, strings, meaning, most_listed)
-    if isinstance(file, ContainerFile) and file.data.size:
-        reader.count_stream_header(file.data[:STREAM_HEADER].tobytes())
-    return reader
+        return LogBlocks(file, strings, meaning, most_listed, with_limits=with_limits)
+    return PacketBlocks(file, strings, meaning, most_listed)

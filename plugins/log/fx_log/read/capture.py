@@ -6,7 +6,7 @@ other columns is made at first use.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -44,7 +44,7 @@ from fxframework.model.table import Table
 from fxframework.wire.capture import BlockCapture, BlockPass, Cells, Tables
 
 if TYPE_CHECKING:
-    from fx_log.read.lines import LineWriter
+    pass
 
 __all__ = [
     "LegacyCapture",
@@ -124,45 +124,33 @@ class LogCapture(BlockCapture):
 
     def records(self) -> Iterator[Record]:
         """Yield every record, one at a time."""
-        records = Records(self.framed())
         if self.record_diagnostics is None:
-            return iter(records)
-        return self.reporting(records, self.record_diagnostics)
+            return iter(Records(self.framed()))
+        return self.reporting(self.record_diagnostics)
 
-    def reporting(self, records: Records, diagnostics: Diagnostics) -> Iterator[Record]:
-        """Yield records; report the findings about each, which the blocks of the file tell."""
+    def reporting(self, diagnostics: Diagnostics) -> Iterator[Record]:
+        """Yield every record; report the findings about each, which come with its block."""
         reader = self._read(all_listed=True)
-        blocks = reader.blocks()
-        waiting: deque[list[int]] = deque()
-        records_read = 0
-        for index, record in enumerate(records):
-            while records_read <= index and (block := next(blocks, None)) is not None:
-                _, findings = block
-                waiting += findings.tolist()
-                records_read = reader.records
-            findings_of_record = []
-            while waiting and waiting[0][2] <= index:
-                number, offset, _, value = waiting.popleft()
-                rule = self.rules.numbered(number)
-                findings_of_record.append(Found(rule, offset, reader.shown(rule, value)))
-            diagnostics.report(findings_of_record, index)
-            yield record
+        records = Records(reader.file)
+        index = 0
+        for _, findings in reader.blocks():
+            waiting = deque(findings.tolist())
+            for record in records.of(reader.frames):
+                findings_of_record = []
+                while waiting and waiting[0][2] <= index:
+                    number, offset, _, value = waiting.popleft()
+                    rule = self.rules.numbered(number)
+                    findings_of_record.append(Found(rule, offset, reader.shown(rule, value)))
+                diagnostics.report(findings_of_record, index)
+                index += 1
+                yield record
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same records as JSON lines, which are written many at a time (``lines``)."""
         from fx_log.read.lines import LineWriter
 
         writer = LineWriter(self._read(for_lines=True))
-        return self.with_findings(writer.reader.findings, self._released(writer))
-
-    def _released(self, writer: LineWriter) -> Iterator[bytes]:
-        """Yield lines; release the bytes of the file that are behind them."""
-        released = 0
-        for end, lines in writer.lines():
-            if lines:
-                yield lines
-            self._release(released, end)
-            released = end
+        return self.with_findings(writer.reader.findings, writer.lines())
 
     def _read(self, *, for_lines: bool = False, all_listed: bool = False) -> BlockReader:
         """Return what reads the file from its beginning; it lists the first findings, or all."""
@@ -200,7 +188,10 @@ class LogCapture(BlockCapture):
         """Return where records are (``FramedFile``)."""
         limits = self.request.limits
         options = self.request.options
-        return framed_file(self.format, self.source.data, limits, options, splits=splits)
+        file = framed_file(self.format, self.source.data, limits, options, splits=splits)
+        if file.ring is None:  # whose bytes may be a copy
+            file.passed = self.source.passed
+        return file
 
     def frames(self) -> Iterator[Frames]:
         """Yield all stretches, thousands at a time."""
@@ -216,10 +207,7 @@ class LogCapture(BlockCapture):
     def _tables_of(self, reader: BlockReader) -> Iterator[tuple[int, dict[str, Cells]]]:
         file = reader.file
         rendered = bool(self.request.options.get("printf"))
-        # What lies between tail and head of a ring is a part of the file.
-        share = self.source.size / max(1, file.data.size)
         first_row = 0
-        released = 0
         for rows, _ in reader.blocks():
             logs: Cells = dict(rows.logs)
             if rendered:
@@ -227,7 +215,7 @@ class LogCapture(BlockCapture):
             args = rows.args
             tags = rows.tags
             yield (
-                int(file.position * share),
+                file.position,
                 {
                     "logs": logs,
                     "args": {
@@ -245,14 +233,9 @@ class LogCapture(BlockCapture):
                 },
             )
             first_row += logs["ts"].size
-            self._release(released, file.position)
-            released = file.position
 
     def _run_pass(self, *, whole: bool) -> BlockPass:
         return LogPass(self, whole=whole)
-
-    def _release(self, start: int, stop: int) -> None:
-        self.source.passed(start, stop)
 
     def _value(self, note: Note) -> object:
         return self._reader.shown(note.rule, note.value)
@@ -278,8 +261,8 @@ class LogCapture(BlockCapture):
         utc_offset: object = self.utc_offset_ns
         if utc_offset is None:
             utc_offset = "not known"
-        components = self._most(totals.by_component, "component")
-        tags = self._most(totals.by_tag, "tag")
+        components = self._most(totals.components, "component")
+        tags = self._most(totals.tags, "tag")
         return {
             "clock": clock,
             "utc_offset": utc_offset,
@@ -293,16 +276,13 @@ class LogCapture(BlockCapture):
 
     _unstated_clock = "not stated: boot today, monotonic in older captures"
 
-    def _most(self, counts: I64, label: str) -> list[dict[str, Any]]:
+    def _most(self, counts: Counter[int], label: str) -> list[dict[str, Any]]:
         """Return the strings with the most logs, and their counts, in descending order."""
-        codes = np.flatnonzero(counts)
-        most_frequent_first = np.argsort(-counts[codes], kind="stable")
-        codes = codes[most_frequent_first[:LISTED]]
-        listed = []
-        for code, count in zip(codes.tolist(), counts[codes].tolist(), strict=True):
-            name = self.strings.bytes_of(code).decode("utf-8", "replace")
-            listed.append({label: name, "logs": count})
-        return listed
+        most_frequent_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return [
+            {label: self.strings.bytes_of(code).decode("utf-8", "replace"), "logs": count}
+            for code, count in most_frequent_first[:LISTED]
+        ]
 
 
 class RingCapture(LogCapture):
@@ -317,9 +297,6 @@ class RingCapture(LogCapture):
     def resume(self) -> tuple[int, bytes] | None:
         """None: a ring does not grow."""
         return None
-
-    def _release(self, start: int, stop: int) -> None:
-        """Release nothing: the bytes read may be a copy."""
 
 
 class LegacyCapture(LogCapture):
@@ -424,10 +401,9 @@ def value_of(values: Arguments, row: int, pool: StringPool) -> Any:
     return pool.bytes_of(value)
 
 
-def levels(severities: I64) -> dict[str, int]:
+def levels(severities: Counter[int]) -> dict[str, int]:
     """Return the number of logs by severity name, the most severe first, of those by severity."""
-    counts: dict[str, int] = {}
-    for severity in np.flatnonzero(severities)[::-1].tolist():
-        name = LEVELS[severity].name
-        counts[name] = counts.get(name, 0) + int(severities[severity])
-    return counts
+    counts: Counter[str] = Counter()
+    for severity in sorted(severities, reverse=True):
+        counts[LEVELS[severity].name] += severities[severity]
+    return dict(counts)

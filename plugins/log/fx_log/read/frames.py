@@ -1,4 +1,4 @@
-"""Frames: the stretches of a file of logs: records, and what lies between them.
+"""Frames: the stretches of a file of logs: records, and what lies before, between and behind them.
 
 They are columns, for whatever reads thousands of them (``FramedFile``, ``Frames``), or objects
 (``Records``), which also show what the bytes of one mean (``explain``).
@@ -81,8 +81,9 @@ ASKS: Final = 2
 ARGUMENTS: Final = cache(partial(items_of, Argument.layout))
 PACKETS: Final = cache(partial(items_of, LegacyPacket.layout))
 """What finds the items of records, where loops are compiled."""
-Note = tuple[int, int, int, int]
-"""A finding: the number of its rule, its offset, the number of its record, and a value."""
+HEADER: Final = -1
+UNUSED: Final = -2
+"""In place of the rule by which a stretch is not a record: it is a header, or unused zero bytes."""
 
 
 class Row(NamedTuple):
@@ -104,7 +105,7 @@ class Frames:
     ``begin`` and ``end`` are bytes of ``FramedFile.data``, ``offset`` is that of the file. Of a
     record or packet, ``start`` and ``size`` tell where it is within its stretch, which may have an
     entry's header before it, or a suffix (else -1) behind it. ``fault`` is the number of the rule
-    by which there is none, or 0.
+    by which there is none, HEADER or UNUSED; or 0.
     """
 
     begin: I64
@@ -146,19 +147,6 @@ class Frames:
             return self
         notes = findings_of(rule, offset, self.index[rows], value, rows.size)
         return attrs.evolve(self, notes=np.concatenate((self.notes, notes)))
-
-    def kinds(self, record: str) -> Counter[str]:
-        """Return how many records there are of each kind; ``record`` is that of sound stretches."""
-        is_padding = self.fault == rules.ZERO_WORDS
-        is_record = (self.fault == 0) | (self.fault == rules.ENTRY_WITHOUT_RECORD)
-        is_followed = (self.fault == 0) & (self.suffix >= 0)
-        counts = {
-            record: is_record,
-            "attribution": is_followed,
-            "padding": is_padding,
-            "damaged": ~(is_record | is_padding),
-        }
-        return Counter({kind: int(mask.sum()) for kind, mask in counts.items()})
 
     def rows(self) -> Iterator[Row]:
         """Yield the stretches one by one."""
@@ -217,40 +205,41 @@ class FramedFile(abc.ABC):
     """Whether records have suffixes."""
     before = 0
     """Bytes before each packet."""
+    header: ClassVar[type[Record] | None] = None
+    """What the file begins with, in its first ``begin`` bytes."""
+    begin = 0
     ring: Ring | None = None
 
     def __init__(self, data: U8, *, splits: bool, behind: Items | None = None) -> None:
-        self.whole = data
-        """The file."""
         self.data = data
-        """The file; of a ring, what lies between its tail and its head, a copy if it wraps."""
+        """The bytes of the file in the order of reading; a copy of a ring that wraps."""
+        self.begin = min(self.begin, data.size)
+        self.end = data.size
+        """Stretches of records end at this byte; behind them is the unused space of a ring."""
+        if self.ring is not None:
+            self.end = self.begin + max(0, self.ring.used)
         self.numbers = FileNumbers(data)
-        framed_bytes = data.size
+        framed_bytes = self.end
         if self.has_arguments:
-            framed_bytes -= data.size % WORD
+            framed_bytes -= framed_bytes % WORD
         self.frames = frames_of_records(data[:framed_bytes], self.family, behind=behind)
         self.frames.splitting = int(splits)
         self.splits = splits
-        self.position = 0
+        self.position = self.begin
         """The bytes of ``data`` whose stretches were found."""
         self.index = 0
         """Number of the next record."""
-        self.noted: list[Note] = []
-        """Findings that go with the next block."""
-
-    def note(self, rule: int, offset: int, value: int = 0) -> None:
-        """Report a finding about the next record."""
-        self.noted.append((int(rule), offset, self.index, value))
-
-    def take_notes(self) -> I64:
-        """Return the findings that were reported, of shape (n, 4), and forget them."""
-        notes = np.array(self.noted, np.int64).reshape(-1, FIELDS)
-        self.noted = []
-        return notes
+        self.passed: Callable[[int, int], object] | None = None
+        """Takes the bytes of blocks that are done with, to release them."""
+        self.passed_to = 0
 
     def place(self, byte: I64) -> I64:
         """Return offsets in the file of bytes of ``data``, which in a ring may wrap around."""
         return byte if self.ring is None else self.ring.place(byte)
+
+    def byte_at(self, offset: I64) -> I64:
+        """Return bytes of ``data`` by their offsets in the file."""
+        return offset if self.ring is None else self.ring.byte_at(offset)
 
     # --- Fields
 
@@ -273,13 +262,43 @@ class FramedFile(abc.ABC):
 
     # --- Stretches
 
-    def blocks(self, nbytes: int | None = None) -> Iterator[Frames]:
-        """Yield all stretches, ROOM or some ``nbytes`` (by default BLOCK_BYTES) at a time."""
+    def blocks(self, nbytes: int | None = None, *, whole: bool = False) -> Iterator[Frames]:
+        """Yield all stretches, ROOM or some ``nbytes`` (by default BLOCK_BYTES) at a time.
+
+        Those of the ``whole`` file are also what is before and behind the records.
+        """
+        parts = self.opening() if whole else []
         is_over = False
         while not is_over:
             end = self.position + (nbytes or BLOCK_BYTES)
-            yield self.judged(*self.stretches(end))
-            is_over = self.position >= self.data.size
+            parts.append(self.judged(*self.stretches(end)))
+            is_over = self.position >= self.end
+            if is_over and whole:
+                parts += self.closing()
+            yield parts[0] if len(parts) == 1 else Frames.joined(parts)
+            parts = []
+            if self.passed is not None:
+                self.passed(self.passed_to, self.position)
+                self.passed_to = self.position
+
+    def opening(self) -> list[Frames]:
+        """Return what is before the records: a header, or damage in its place."""
+        return []
+
+    def closing(self) -> list[Frames]:
+        """Return what is behind the records: the unused space of a ring."""
+        return []
+
+    def lone(self, begin: int, end: int, fault: int, *found: tuple[Rule, int]) -> Frames:
+        """Return a stretch that is not a record, with findings: rules, and values to show."""
+        columns = dict.fromkeys(COLUMNS, np.zeros(1, np.int64))
+        row = {"begin": begin, "end": end, "fault": int(fault), "index": self.index}
+        columns |= {name: np.array([number]) for name, number in row.items()}
+        columns["offset"] = self.place(columns["begin"])
+        offset = int(columns["offset"][0])
+        notes = [(int(rule), offset, self.index, value) for rule, value in found]
+        self.index += 1
+        return Frames(**columns, notes=np.array(notes, np.int64).reshape(-1, FIELDS))
 
     def stretches(self, until: int) -> tuple[I64, I64, I64]:
         """Return the next stretches up to a byte: begins, sizes, and entries (``wire.framing``)."""
@@ -298,7 +317,7 @@ class FramedFile(abc.ABC):
             begin = np.append(begin, damage_begin)
             size = np.append(size, self.position - damage_begin)
             entry = np.append(entry, CUT)
-        odd_bytes = self.data.size - frames.total
+        odd_bytes = self.end - frames.total
         if odd_bytes and self.position == frames.total:
             # They belong to damage before them, if there is any.
             if entry.size and entry[-1] in (CUT, BAD_SIZE, NO_KIND):
@@ -307,7 +326,7 @@ class FramedFile(abc.ABC):
                 begin = np.append(begin, self.position)
                 size = np.append(size, odd_bytes)
                 entry = np.append(entry, CUT)
-            self.position = self.data.size
+            self.position = self.end
         return begin, size, entry
 
     @abc.abstractmethod
@@ -321,9 +340,27 @@ class FramedFile(abc.ABC):
         index = self.index + np.cumsum(counts) - counts
         self.index += int(counts.sum())
         offset = self.place(columns["begin"])
-        frames = Frames(**columns, offset=offset, index=index, notes=self.take_notes())
+        no_notes = np.zeros((0, FIELDS), np.int64)
+        frames = Frames(**columns, offset=offset, index=index, notes=no_notes)
         rows = np.flatnonzero(fault)
         return frames.with_notes(fault[rows], rows, offset[rows], value[rows])
+
+    def kinds(self, frames: Frames) -> Counter[str]:
+        """Return how many records there are of each kind."""
+        fault = frames.fault
+        is_padding = (fault == rules.ZERO_WORDS) | (fault == UNUSED)
+        is_record = (fault == 0) | (fault == rules.ENTRY_WITHOUT_RECORD)
+        is_followed = (fault == 0) & (frames.suffix >= 0)
+        is_header = fault == HEADER
+        masks = {
+            self.record: is_record,
+            "attribution": is_followed,
+            "padding": is_padding,
+            "damaged": ~(is_record | is_padding | is_header),
+        }
+        if self.header is not None:
+            masks[self.header.record] = is_header
+        return Counter({kind: int(mask.sum()) for kind, mask in masks.items()})
 
 
 class StructuredFile(FramedFile):
@@ -413,17 +450,40 @@ class RingFile(FramedFile):
     family = RingFrame
     record = "ring_entry"
     has_arguments = True
+    header = RingHeader
+    begin = wire.RING_PAGE
+    ring: Ring
 
     def __init__(self, image: U8, *, splits: bool) -> None:
         self.ring = Ring(image)
-        super().__init__(self.ring.line(0, max(0, self.ring.used)), splits=splits)
-        self.whole = image
+        super().__init__(self.ring.line(), splits=splits)
+
+    def opening(self) -> list[Frames]:
+        """Return the header of a ring, and an invalid ring as damage."""
+        if not self.data.size:
+            return []
+        has_header = self.begin == wire.RING_PAGE
+        fault = HEADER if has_header else int(rules.INVALID_RING)
+        stretches = [self.lone(0, self.begin, fault, *self.ring.problems())]
+        if self.ring.used < 0 and self.begin < self.data.size:
+            # The finding about its header is that about the ring.
+            stretches.append(self.lone(self.begin, self.data.size, int(rules.INVALID_RING)))
+        return stretches
+
+    def closing(self) -> list[Frames]:
+        """Return the space of a ring between head and tail, if there is any."""
+        if self.ring.used < 0 or self.end == self.data.size:
+            return []
+        if not self.data[self.end :].any():
+            return [self.lone(self.end, self.data.size, UNUSED)]
+        rule = rules.STALE_BYTES
+        return [self.lone(self.end, self.data.size, int(rule), (rule, self.data.size - self.end))]
 
     def judged(self, begin: I64, size: I64, entry: I64) -> Frames:
         """Return the entries of a ring, with the record in each."""
         end = begin + size
         start = begin + wire.RING_ENTRY
-        has_header = start <= self.data.size
+        has_header = start <= self.end
         length = np.zeros(begin.size, np.int64)
         (length[has_header],) = self.numbers_of(RingFrame, begin[has_header], "_length")
         has_head = (entry >= 0) & (length >= wire.MIN_RECORD_WORDS * WORD)
@@ -506,11 +566,21 @@ class ContainerFile(PacketFile):
 
     form = "log-legacy-stream"
     before = STREAM_LENGTH
+    header = StreamHeader
+    begin = STREAM_HEADER
     stretches = FramedFile.stretches
 
-    def __init__(self, data: U8, *, splits: bool) -> None:
-        super().__init__(data, splits=splits)
-        self.position = min(STREAM_HEADER, data.size)
+    def opening(self) -> list[Frames]:
+        """Return the header of a container, or damage in its place."""
+        if not self.data.size:
+            return []
+        head = self.data[: self.begin].tobytes()
+        if not StreamHeader.begins(head):
+            rule = rules.CONTAINER_HEADER
+            return [self.lone(0, self.begin, int(rule), (rule, 0))]
+        has_reserved_bits = any(head[StreamHeader.layout.place("version").end :])
+        found = [(rules.RESERVED_BITS, 0)] * has_reserved_bits
+        return [self.lone(0, self.begin, HEADER, *found)]
 
 
 def framed_file(
@@ -543,24 +613,26 @@ class Records:
 
     def __iter__(self) -> Iterator[LogFileRecord]:
         """Yield every record, padding and damage too; their sizes add up to that of the file."""
-        yield from self.opening()
-        for frames in self.file.blocks():
-            for row in frames.rows():
-                yield from self.of_row(row)
-        yield from self.unused_space()
+        for frames in self.file.blocks(whole=True):
+            yield from self.of(frames)
+
+    def of(self, frames: Frames) -> Iterator[LogFileRecord]:
+        """Yield the records of some frames."""
+        for row in frames.rows():
+            yield from self.of_row(row)
 
     def of_row(self, row: Row) -> Iterator[LogFileRecord]:
         """Return the records of a frame."""
         if not row.fault or row.fault == rules.ENTRY_WITHOUT_RECORD:
             return self.read_record(self, row)
-        if row.fault == rules.ZERO_WORDS:
-            return iter([Padding(offset=row.offset, nbytes=row.end - row.begin)])
+        nbytes = row.end - row.begin
+        if row.fault == HEADER and self.file.header is not None:
+            return iter([self.file.header.unpack(self.data, row.begin, row.end, STATE)[0]])
+        if row.fault in (rules.ZERO_WORDS, UNUSED):
+            return iter([Padding(offset=row.offset, nbytes=nbytes)])
         rule = RULES.numbered(row.fault)
-        return iter([self.damaged(rule, row.offset, self.data[row.begin : row.end])])
-
-    def damaged(self, rule: Rule, offset: int, data: memoryview) -> Damaged:
-        """Return a damaged stretch."""
-        return Damaged(offset=offset, nbytes=len(data), code=rule.code, raw=data)
+        raw = self.data[row.begin : row.end]
+        return iter([Damaged(offset=row.offset, nbytes=nbytes, code=rule.code, raw=raw)])
 
     def log(self, row: Row) -> Iterator[LogFileRecord]:
         """Yield a structured record, and its suffix."""
@@ -603,81 +675,6 @@ class Records:
             entry.raw = self.data[row.begin : row.end].tobytes()
         yield entry
 
-    # --- Before and behind the frames
-
-    def opening(self) -> Iterator[LogFileRecord]:
-        """Yield what is before the first frame: a header, or damage in its place."""
-        file_bytes = view_of(self.file.whole)
-        if not file_bytes:
-            return
-        ring = self.file.ring
-        if ring is not None:
-            page = file_bytes[: wire.RING_PAGE]
-            if len(page) < wire.RING_PAGE:
-                yield self.damaged(rules.INVALID_RING, 0, page)
-                return
-            yield RingHeader.unpack(page, 0, len(page), STATE)[0]
-            if ring.used < 0 and ring.capacity:
-                yield self.damaged(rules.INVALID_RING, len(page), file_bytes[len(page) :])
-        elif isinstance(self.file, ContainerFile):
-            header = file_bytes[:STREAM_HEADER]
-            if StreamHeader.begins(header.tobytes()):
-                yield StreamHeader.unpack(header, 0, len(header), STATE)[0]
-            else:
-                yield self.damaged(rules.CONTAINER_HEADER, 0, header)
-
-    def unused_space(self) -> Iterator[LogFileRecord]:
-        """Yield the space of a ring between head and tail, if there is any."""
-        ring = self.file.ring
-        if ring is not None and 0 <= ring.used < ring.capacity:
-            data = ring.line(ring.used, ring.capacity)
-            offset = ring.place(ring.used)
-            if data.any():
-                yield self.damaged(rules.STALE_BYTES, offset, data.data)
-            else:
-                yield Padding(offset=offset, nbytes=data.size)
-
-    # --- The record at a byte
-
-    def containing(self, offset: int) -> RecordAt:
-        """Return the record that contains a byte of the file."""
-        file = self.file
-        for record in self.opening():
-            end = record.offset + record.nbytes
-            if offset < end:
-                data = view_of(file.whole)[record.offset : end]
-                return RecordAt(record, data, record.offset, offset, np.asarray)
-        byte = offset
-        if file.ring is not None:
-            byte = file.ring.distance(offset)
-            used = file.ring.used
-            if byte >= used:
-                data = view_of(file.ring.line(used, file.ring.capacity))
-                return RecordAt(next(self.unused_space()), data, used, byte, file.place)
-        blocks = file.blocks()
-        frames = next(block for block in blocks if block.end.size and block.end[-1] > byte)
-        row = next(frames.take(frames.end > byte).rows())
-        begin = row.begin
-        record, *suffix = self.of_row(row)
-        if suffix and byte >= row.suffix:
-            record = suffix[0]
-            begin = row.suffix
-        data = self.data[begin : begin + record.nbytes]
-        return RecordAt(record, data, begin, byte, file.place)
-
-
-class RecordAt(NamedTuple):
-    """A record of a file, with its bytes."""
-
-    record: LogFileRecord
-    data: memoryview
-    begin: int
-    """Where it begins, in the order of reading."""
-    byte: int
-    """The byte that was asked for, likewise."""
-    place: Callable[[I64], I64]
-    """Returns the offsets in the file of bytes in the order of reading."""
-
 
 def explain(form: str, source: Source, offset: int) -> list[FieldView]:
     """Return the fields of the record that contains byte ``offset``, in file order.
@@ -687,10 +684,16 @@ def explain(form: str, source: Source, offset: int) -> list[FieldView]:
     """
     check_offset(source, offset)
     file = framed_file(form, source.data, Limits(), {})
-    found = Records(file).containing(offset)
-    explainer = RecordExplainer(found.data, found.byte - found.begin)
-    views = list(explainer.views(found.record, file.before))
-    offsets = found.place(found.begin + np.array([view.offset for view in views]))
+    byte = int(file.byte_at(np.array([offset]))[0])
+    frames = next(
+        block for block in file.blocks(whole=True) if block.end.size and block.end[-1] > byte
+    )
+    row = next(frames.take(frames.end > byte).rows())
+    records = Records(file)
+    record = next(records.of_row(row))
+    explainer = RecordExplainer(records.data[row.begin : row.end], byte - row.begin)
+    views = list(explainer.views(record, file.before))
+    offsets = file.place(row.begin + np.array([view.offset for view in views]))
     return [
         attrs.evolve(view, offset=place)
         for view, place in zip(views, offsets.tolist(), strict=True)

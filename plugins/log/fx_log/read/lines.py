@@ -41,15 +41,14 @@ class LineWriter:
         self.records = Records(reader.file)
         self.texts = RowTexts(self.file.data, StringPool())
 
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield lines, and the byte of the framed bytes up to which their records are."""
-        yield 0, b"".join(map(line_of, self.records.opening()))
+    def lines(self) -> Iterator[bytes]:
+        """Yield lines, those of a block at a time."""
         for rows_and_findings in self.reader.blocks(BLOCK_BYTES):
             del rows_and_findings  # lines need neither; nor are they kept while more is read
             lines = self.block()
             self.reader.forget()
-            yield self.file.position, lines
-        yield self.file.data.size, b"".join(map(line_of, self.records.unused_space()))
+            if lines:
+                yield lines
 
     def block(self) -> bytes:
         """Return the lines of the stretches that were just read."""

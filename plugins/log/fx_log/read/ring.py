@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ class Ring:
     """
 
     def __init__(self, image: U8) -> None:
+        self.image = image
         self.size = image.size
         self.page = image[: wire.RING_PAGE]
         self.ring = image[wire.RING_PAGE :]
@@ -40,7 +40,9 @@ class Ring:
             self.tail = header.tail
             if header.sound(self.capacity):
                 self.used = self.head - self.tail
-        self.start = self.tail % self.capacity if self.capacity else 0
+        self.start = 0
+        if self.capacity and self.used >= 0:
+            self.start = self.tail % self.capacity
 
     def problems(self) -> Iterator[tuple[Rule, int]]:
         """Yield the findings about the first page and the size, and what they show."""
@@ -61,34 +63,21 @@ class Ring:
             return f"{self.size} bytes"
         return f"head {self.head}, tail {self.tail}, a ring of {self.capacity} bytes"
 
-    @overload
-    def place(self, at: int) -> int: ...
+    def place(self, byte: I64) -> I64:
+        """Return offsets in the image of bytes in the order of reading (``line``)."""
+        return self.turned(byte, self.start)
 
-    @overload
-    def place(self, at: I64) -> I64: ...
+    def byte_at(self, offset: I64) -> I64:
+        """Return bytes in the order of reading by their offsets in the image."""
+        return self.turned(offset, -self.start)
 
-    def place(self, at: Any) -> Any:
-        """Return offsets in the image of bytes that lie ``at`` bytes behind the tail."""
-        return wire.RING_PAGE + (self.start + at) % max(1, self.capacity)
+    def turned(self, byte: I64, distance: int) -> I64:
+        """Return the places of bytes once those of the ring are farther by some distance."""
+        in_ring = wire.RING_PAGE + (byte - wire.RING_PAGE + distance) % max(1, self.capacity)
+        return np.where(byte < wire.RING_PAGE, byte, in_ring)
 
-    @overload
-    def distance(self, offset: int) -> int: ...
-
-    @overload
-    def distance(self, offset: I64) -> I64: ...
-
-    def distance(self, offset: Any) -> Any:
-        """Return how many bytes behind the tail bytes of the ring at some offsets lie."""
-        return (offset - wire.RING_PAGE - self.start) % max(1, self.capacity)
-
-    def line(self, begin: int, end: int) -> U8:
-        """Return bytes ``begin`` to ``end`` behind the tail; a copy if they wrap."""
-        begin = self.start + begin
-        end = self.start + end
-        if begin >= self.capacity:
-            begin = begin - self.capacity
-            end = end - self.capacity
-        line = self.ring[begin:end]
-        if end > self.capacity:
-            line = np.concatenate((line, self.ring[: end - self.capacity]))
-        return line
+    def line(self) -> U8:
+        """Return the image in the order of reading: the ring begins at its tail."""
+        if not self.start:
+            return self.image
+        return np.concatenate((self.page, self.ring[self.start :], self.ring[: self.start]))

@@ -1,26 +1,33 @@
 """Conversion of records between the generations of logs, with counts of what each cannot hold.
 
-Legacy packets become structured records and the reverse. Attribution moves between manifests, the
-records themselves, and nothing. Each function counts what the target cannot hold in a ``Counter``
-of the caller, by name.
+Legacy packets become structured records; rows of any capture become packets, or records.
+Attribution moves between manifests, the records themselves, and nothing. Each function counts what
+the target cannot hold in a ``Counter`` of the caller, by name.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from fx_log import format as wire
-from fx_log.export.presentation import SIGNED, UNSIGNED, Head, bytes_by_code, walk
+from fx_log import tables
+from fx_log.export.presentation import (
+    SIGNED,
+    UNSIGNED,
+    Forms,
+    Head,
+    bytes_by_code,
+    shown_values,
+    walk,
+)
 from fx_log.format import ArgType, Argument
 from fx_log.read.entries import (
     Entry,
-    EntryReader,
     attribution_of,
     component_of,
+    has_type,
     rolled_out_of,
     split_attribution,
 )
@@ -32,20 +39,11 @@ from fx_log.read.records import (
     LogRecord,
     Padding,
     RingEntry,
-    RingHeader,
-    StreamHeader,
 )
 from fx_log.severity import Level, legacy_level
-from fx_log.write.arguments import (
-    MAX_VALUE_WORDS,
-    argument_bytes,
-    folded,
-    name_head,
-    record_bytes,
-    shortened,
-    text_argument,
-)
+from fx_log.write.arguments import MAX_VALUE_WORDS, argument_bytes, folded, octets, record_bytes
 from fx_log.write.sinks import MAX_DROPPED, fitted, verbose_severity
+from fx_log.write.writer import fitted_arguments
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.kit.memo import Memo
 
@@ -59,6 +57,7 @@ __all__ = [
     "AttributionConverter",
     "RowEncoder",
     "convert_attribution",
+    "entries",
     "legacy",
     "only_rolled_out",
     "structured",
@@ -72,16 +71,15 @@ ATTRIBUTIONS: Final = ("keep", "manifest", "in_record", "none")
 """Places of attribution; ``keep`` does not move it."""
 SEVERITIES: Final = "severities beyond a byte"
 TAGS: Final = "tags of entries"
-KNOWN_TYPES: Final = {
-    name.encode(): int(kind) for name, kind in {**wire.WELL_KNOWN, **wire.ATTRIBUTION}.items()
-}
-"""The type in which a name means something, so that a key of that name gets another one."""
-MESSAGE_HEAD: Final = name_head("message")
-EMPTY_MESSAGE: Final = text_argument(*MESSAGE_HEAD, b"")
-LONGEST_MESSAGE: Final = 8 * (MAX_VALUE_WORDS - len(EMPTY_MESSAGE) // 8)
-"""Bytes that fit into a record without anything else."""
-BATCH: Final = 1024
-"""Records whose meaning is found together."""
+NAMES_WITH_A_MEANING: Final = {**wire.WELL_KNOWN, **wire.ATTRIBUTION}
+"""Names and the types in which they mean something, so that a key of both gets another name."""
+INT64, UINT64, STRING = map(int, (ArgType.INT64, ArgType.UINT64, ArgType.STRING))
+TYPE_NUMBERS: Final = {name: number for number, name in wire.ARG_NAMES.items()}
+TYPE_NAMES: Final = {
+    **dict.fromkeys(SIGNED, "int64"), **dict.fromkeys(UNSIGNED, "uint64"), **wire.ARG_NAMES,
+}  # fmt: skip
+"""Types of arguments of any format, as logs have them."""
+GIVEN: Final = Head._fields.index("given")
 BEHIND: Final = "entries with bytes behind their records"
 NO_LOG: Final = "entries that hold no log"
 """Losses of rings' entries."""
@@ -155,8 +153,6 @@ def _count_lost(entry: Entry, lost: Lost, *, fold: bool) -> None:
     where = "put into messages" if fold else "left out"
     if entry.component is not None and entry.component != wire.UNKNOWN_COMPONENT:
         lost["components"] += 1
-    elif entry.tag & ~wire.CONTROL:
-        lost["ids of components that nothing names"] += 1
     if entry.url:
         lost["urls"] += 1
     if entry.rolled_out:
@@ -218,38 +214,55 @@ def _of_ring(log: LogRecord, tag: int, lost: Lost) -> LogRecord:
 
 
 def legacy(
-    records: Iterable[LogFileRecord],
-    lost: Lost,
-    *,
-    fold: bool = True,
-    redactor: Redactor | None = None,
-    options: Mapping[str, Any] = MappingProxyType({}),
-) -> Iterator[LogFileRecord]:
-    """Yield the logs of any format as a container of legacy packets: its header, then packets.
+    capture: Capture, lost: Lost, *, fold: bool = True, redactor: Redactor | None = None
+) -> Iterator[LegacyPacket]:
+    """Yield the rows of `logs` of a capture of any format as legacy packets (``to_legacy``)."""
+    for entry in entries(capture, lost):
+        if only_rolled_out(entry):
+            lost["counts of logs rolled out"] += 1
+        else:
+            yield to_legacy(entry, lost, fold=fold, redactor=redactor)
 
-    Packets pass unchanged, except for redaction; other records pass through ``to_legacy``.
-    ``options`` are the reader's.
-    """
-    yield StreamHeader()
-    reader: EntryReader | None = None
-    waiting = iter(records)
-    while batch := list(itertools.islice(waiting, BATCH)):
-        if reader is None:  # a ring begins with its header
-            in_ring = any(isinstance(record, RingHeader) for record in batch)
-            reader = EntryReader(options, in_ring=in_ring)
-        for record, entry in zip(batch, reader.of(batch), strict=True):
-            if isinstance(record, LegacyPacket):
-                packet = record if redactor is None else redactor.redact(record)
-                if packet is not None:
-                    yield packet
-            elif entry is None:
-                _leave(record, lost)
-            elif only_rolled_out(entry):
-                lost["counts of logs rolled out"] += 1
-            else:
-                if isinstance(record, RingEntry) and record.payload:
-                    lost[BEHIND] += 1
-                yield to_legacy(entry, lost, fold=fold, redactor=redactor)
+
+def entries(capture: Capture, lost: Lost) -> Iterator[Entry]:
+    """Yield the rows of `logs` of a capture of any format, with their tags and arguments."""
+    bytes_of = bytes_by_code(capture.strings)
+    texts: Memo[int, str] = Memo(lambda code: decoded(bytes_of[code]), 0)
+    forms: Forms[Any] = Forms(
+        string=texts, integer=int, double=float, data=bytes, true=True, false=False, null=None
+    )
+
+    def arguments(args: Table) -> list[Argument]:
+        """Return the arguments in rows of `args`."""
+        rows = args.tuples("name", "type")
+        return [
+            Argument(name=texts[name], type=TYPE_NAMES.get(kind, kind), value=value)
+            for (name, kind), value in zip(rows, shown_values(args, forms), strict=True)
+        ]
+
+    def fields_of(key: tuple[Any, ...]) -> dict[str, Any]:
+        """Return the fields that logs with the same head have in common."""
+        head = Head.of(key)
+        codes = {"component": head.component, "url": head.url, "file": head.file}
+        return {
+            "severity": head.severity if head.level >= 0 else int(Level.INFO),
+            "pid": head.pid,
+            "tid": head.tid,
+            "line": head.line,
+            "tags": tuple(map(decoded, head.tags)),
+            **{name: texts[code] for name, code in codes.items() if code >= 0},
+        }
+
+    fields = Memo(fields_of)
+    for batch in walk(capture, arguments, lost):
+        rows = batch.rows(batch.ts.tolist(), batch.messages.raw())
+        for ts, head, message, args, dropped, rolled_out, verbosity in rows:
+            entry = Entry(ts=ts, dropped=dropped, rolled_out=rolled_out, args=args, **fields[head])
+            if head[GIVEN] & tables.GIVEN_MESSAGE:
+                entry.message = decoded(message)
+            if verbosity:
+                entry.verbosity = verbosity
+            yield entry
 
 
 def _leave(record: LogFileRecord, lost: Lost) -> None:
@@ -492,20 +505,6 @@ def decoded(data: bytes) -> str:
     return data.decode(errors="surrogateescape")
 
 
-class _Common(NamedTuple):
-    """What logs with the same ``Head`` have in common; arguments are bytes."""
-
-    severity: int
-    has_message: bool
-    start: bytes
-    """pid and tid."""
-    place: bytes
-    """file and line."""
-    tags: bytes
-    tag: int
-    """The tag of the component; 0 without one."""
-
-
 class RowEncoder:
     """Encodes the rows of `logs` of any capture as structured records.
 
@@ -515,150 +514,73 @@ class RowEncoder:
     def __init__(self, capture: Capture, lost: Lost) -> None:
         self._capture = capture
         self._lost = lost
-        self._components: dict[tuple[bytes, bytes], int] = {}
-        """Tags of components, by moniker and url."""
-        self._texts = bytes_by_code(capture.strings)
-        self._named = Memo(self._with_text)
-        """The bytes of string arguments, by codes of their names and values."""
-        self._common = Memo(self._common_of)
-        self._manifests = b""
-        """Those of components that are new in a row."""
+        self._tags: dict[Component, int] = {}
+        """Tags of components."""
+        self._bytes = Memo(_bytes_of)
+        """The bytes of arguments, many of which most logs have in common."""
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the records, in pieces."""
-        for batch in walk(self._capture, self._keys, self._lost):
-            rows = batch.rows(batch.ts.tolist(), batch.messages.raw())
-            yield b"".join(itertools.starmap(self._record, rows))
+        """Yield the records, each behind the manifest of its component if that is new."""
+        for entry in entries(self._capture, self._lost):
+            manifest, tag = self._named(entry)
+            yield manifest + self._record(entry, tag)
 
-    def _record(
-        self,
-        ts: int,
-        head: tuple[Any, ...],
-        message: bytes,
-        keys: Sequence[bytes | None],
-        dropped: int,
-        rolled_out: int,
-        verbosity: int,
-    ) -> bytes:
-        """Return the record of a row, with those that it needs before it."""
-        common = self._common[head]
-        if common is None:
-            self._lost["logs"] += 1
-            return b""
-        start = common.start
-        if dropped:
-            start += argument_bytes("num_dropped", ArgType.UINT64, dropped)
-        start += common.place
-        if verbosity:
-            start += argument_bytes("verbosity", ArgType.INT64, verbosity)
-        if rolled_out:
+    def _named(self, entry: Entry) -> tuple[bytes, int]:
+        """Return a new manifest, or no bytes, and the tag of a component; 0 without one."""
+        if entry.component is None:
+            return b"", 0
+        component = (entry.component, entry.url or "")
+        if component in self._tags:
+            return b"", self._tags[component]
+        tag = len(self._tags) + 1
+        try:
+            manifest = manifest_record(tag, *component).pack()
+        except WriteRefusedError:
+            self._lost["components"] += 1
+            return b"", 0
+        self._tags[component] = tag
+        return manifest, tag
+
+    def _record(self, entry: Entry, tag: int) -> bytes:
+        """Return the record of a row, with its arguments in the reference writer's order."""
+        if entry.rolled_out:
             self._lost["counts of logs rolled out"] += 1
-        manifests = self._manifests
-        self._manifests = b""
-        text = message if common.has_message else None
-        for body in self._bodies(start, text, keys, common.tags):
-            try:
-                record = record_bytes(common.severity, ts, body, tag_bits=common.tag)
-            except WriteRefusedError:  # logs of other formats may be larger than a record
-                continue
-            return manifests + record
-        self._lost["logs"] += 1
-        return manifests
-
-    def _bodies(
-        self, start: bytes, message: bytes | None, keys: Sequence[bytes | None], tags: bytes
-    ) -> Iterator[bytes]:
-        """Yield the arguments in the reference writer's order, then what may fit in their place.
-
-        That is with a shorter message, and then without the keys.
-        """
-        sound_keys = [key for key in keys if key is not None]
-        is_whole = len(sound_keys) == len(keys)
-        if is_whole and (message is None or len(message) <= LONGEST_MESSAGE):
-            text = b"" if message is None else text_argument(*MESSAGE_HEAD, message)
-            yield b"".join((start, text, *sound_keys, tags))
-        for keys_left in [sound_keys, []] if is_whole else [[]]:
-            nbytes = sum(map(len, (start, *keys_left, tags)))
-            bytes_left = 8 * MAX_VALUE_WORDS - len(EMPTY_MESSAGE) - nbytes
-            if bytes_left >= 0:
-                self._lost["logs, in part"] += 1
-                self._lost["keys"] += len(keys) - len(keys_left)
-                shorter = shortened(message or b"", min(bytes_left, wire.MAX_STRING))
-                text = text_argument(*MESSAGE_HEAD, shorter)
-                yield b"".join((start, text, *keys_left, tags))
-
-    def _common_of(self, key: tuple[Any, ...]) -> _Common | None:
-        """Return what all logs with a head have; None where that is too large for a record."""
-        head = Head.of(key)
-        pids = ("pid", head.pid), ("tid", head.tid)
-        pid_and_tid = [
-            argument_bytes(name, ArgType.UINT64, number)
-            for name, number in pids
-            if number is not None
+        fields = [
+            ("pid", UINT64, entry.pid),
+            ("tid", UINT64, entry.tid),
+            ("num_dropped", UINT64, entry.dropped or None),
+            ("file", STRING, entry.file),
+            ("line", UINT64, entry.line),
+            ("verbosity", INT64, entry.verbosity),
         ]
-        file_and_line: list[bytes] = []
+        given = [field for field in fields if field[2] is not None]
+        tags = [("tag", STRING, text) for text in entry.tags]
+        keys = list(filter(None, map(self._key, entry.args)))
+        message = []
+        if entry.message is not None:
+            message.append(("message", STRING, octets("the message", entry.message)))
         try:
-            if head.file >= 0:
-                file_and_line.append(argument_bytes("file", ArgType.STRING, self._texts[head.file]))
-            if head.line is not None:
-                file_and_line.append(argument_bytes("line", ArgType.UINT64, head.line))
-            return _Common(
-                severity=head.severity if head.level >= 0 else int(Level.INFO),
-                has_message=head.has_message,
-                start=b"".join(pid_and_tid),
-                place=b"".join(file_and_line),
-                tags=b"".join(argument_bytes("tag", ArgType.STRING, tag) for tag in head.tags),
-                tag=self._tag(head),
-            )
-        except WriteRefusedError:
-            return None
+            arguments = [self._bytes[argument] for argument in given]
+            arguments += [argument_bytes(*argument) for argument in (*message, *keys)]
+            arguments += [self._bytes[argument] for argument in tags]
+            return record_bytes(entry.severity, entry.ts, b"".join(arguments), tag_bits=tag)
+        except WriteRefusedError:  # logs of other formats may be larger than a record
+            body, left_out = fitted_arguments([*given, *message], keys, tags, MAX_VALUE_WORDS)
+        self._lost["logs, in part"] += 1
+        self._lost["keys"] += left_out
+        return record_bytes(entry.severity, entry.ts, body, tag_bits=tag)
 
-    def _tag(self, head: Head) -> int:
-        """Return the tag of a component; that of a new one gets a manifest."""
-        if head.component < 0:
-            return 0
-        component = self._texts[head.component], self._texts[head.url]
-        if component not in self._components:
-            tag = len(self._components) + 1
-            self._manifests += manifest_record(tag, *map(decoded, component)).pack()
-            self._components[component] = tag
-        return self._components[component]
-
-    # --- Keys
-
-    def _keys(self, args: Table) -> list[bytes | None]:
-        """Return the bytes of rows of `args`; None for one that no record has room for."""
-        columns = ("name", "type", "int", "uint", "float", "str")
-        return [self._key(*row) for row in args.tuples(*columns)]
-
-    def _key(
-        self, name: int, kind: int, signed: int, unsigned: int, real: float, code: int
-    ) -> bytes | None:
-        if kind == ArgType.STRING:
-            return self._named[name, code]
-        if code >= 0:
+    def _key(self, argument: Argument) -> tuple[str, int, Any] | None:
+        """Return name, type and value of a key; None if logs have no such values."""
+        name = argument.name
+        if isinstance(argument.value, bytes):
             self._lost["values that are bytes"] += 1
-            return b""
-        if kind in SIGNED:
-            return self._argument(name, ArgType.INT64, signed)
-        if kind in UNSIGNED:
-            return self._argument(name, ArgType.UINT64, unsigned)
-        if kind == ArgType.DOUBLE:
-            return self._argument(name, kind, real)
-        if kind == ArgType.BOOL:
-            return self._argument(name, kind, bool(signed))
-        return self._argument(name, ArgType.NULL, None)
-
-    def _with_text(self, codes: tuple[int, int]) -> bytes | None:
-        name, value = codes
-        return self._argument(name, ArgType.STRING, self._texts[value])
-
-    def _argument(self, name_code: int, kind: int, value: Any) -> bytes | None:
-        name = self._texts[name_code]
-        if KNOWN_TYPES.get(name) == kind:
-            self._lost["names of keys, which got an underscore"] += 1
-            name += b"_"
-        try:
-            return argument_bytes(name, kind, value)
-        except WriteRefusedError:
             return None
+        if has_type(argument, NAMES_WITH_A_MEANING):
+            self._lost["names of keys, which got an underscore"] += 1
+            name += "_"
+        return name, TYPE_NUMBERS[argument.type], argument.value
+
+
+def _bytes_of(argument: tuple[str, int, Any]) -> bytes:
+    return argument_bytes(*argument)

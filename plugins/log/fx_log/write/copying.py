@@ -6,6 +6,7 @@ A salvage also leaves out arguments that cannot be decoded, and finds records th
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -19,7 +20,6 @@ from fx_log import rules
 from fx_log.export.presentation import left_out
 from fx_log.format import (
     STATE,
-    Attribution,
     LegacyPacket,
     LogRecord,
     PacketLength,
@@ -48,7 +48,7 @@ from fx_log.write.rewriter import RecordEncoder, is_plain, open_any_writer
 from fxframework.errors import Rule, UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
-from fxframework.io.words import WORD
+from fxframework.io.words import WORD, view_of
 from fxframework.kernels.frames import Alignment
 from fxframework.kit.realign import realigned
 from fxframework.kit.salvage import Loss
@@ -63,7 +63,6 @@ from fxframework.wire.verbs.merge import EARLIEST, MergedPart, MergeSession
 __all__ = ["LogMerger", "PacketMerger", "extract", "open_merge", "open_stream_merge", "salvage"]
 
 I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 DAMAGE = "damaged", "{} bytes are not a record; left out"
 ARGUMENT = "argument", "an argument of {} bytes cannot be decoded; left out"
@@ -88,8 +87,7 @@ REPORTED: Final = {
 }
 RECORD_WORDS: Final = LogRecord.layout.place("_size_words")
 TAG: Final = LogRecord.layout.place("tag_bits")
-LENGTH: Final = RingFrame.layout.place("_length")
-"""Where numbers lie that change in copies of records and entries."""
+"""Where numbers lie that change in copies of records."""
 NAMELESS: Final = -1
 Owner = tuple[int, int]
 """The number of a component; or NAMELESS, and the tag that stands for it."""
@@ -220,7 +218,6 @@ def _copy_ring(
 def _copies(capture: LogCapture, *, mends: bool) -> Iterator[Copies]:
     """Yield the records of a file, thousands at a time."""
     file = capture.framed(splits=mends)
-    released = 0
     for frames in file.blocks():
         sound_frames = frames.sound()
         damaged = None
@@ -229,9 +226,6 @@ def _copies(capture: LogCapture, *, mends: bool) -> Iterator[Copies]:
             damaged = arguments.take(arguments.fault != 0)
         losses = _losses(file, frames, sound_frames, damaged)
         yield _mended(file, sound_frames, damaged, losses, mends=mends)
-        if file.ring is None:  # whose bytes may be a copy
-            capture.source.passed(released, file.position)
-            released = file.position
 
 
 def _losses(
@@ -294,54 +288,45 @@ def _mended(
         bytes_behind = file.data.size // WORD * WORD - ends
         lacks_suffix = (frames.suffix < 0) & (bytes_behind >= wire.SUFFIX_BYTES)
         is_broken |= lacks_suffix
-    if not is_broken.any():
-        sizes = frames.end - frames.begin
-        return Copies(file.data, frames.begin, sizes, frames.offset, losses)
-    copied, begin = _without_damage(file, frames, is_broken, lacks_suffix, mends=mends)
-    sizes = np.diff(begin, append=copied.size)
-    # What records say of their size, and the headers of entries before them, is that of now.
-    header_size = frames.start - frames.begin
-    suffix_size = frames.end - ends
-    suffix_size[frames.suffix < 0] = 0
-    suffix_size[lacks_suffix] = wire.SUFFIX_BYTES
-    record_sizes = (sizes - header_size - suffix_size)[is_broken]
-    RECORD_WORDS.put_many(copied, (begin + header_size)[is_broken], record_sizes // WORD)
-    if file.ring is not None:
-        LENGTH.put_many(copied, begin[is_broken], record_sizes)
-    return Copies(copied, begin, sizes, frames.offset, losses)
+    starts = frames.begin
+    sizes = frames.end - frames.begin
+    data = file.data
+    broken = np.flatnonzero(is_broken)
+    if broken.size:
+        mended = list(_without_damage(file, frames.take(broken), lacks_suffix[broken], mends=mends))
+        begin = int(frames.begin[0])
+        data = data[begin : frames.end[-1]]
+        starts = starts - begin
+        sizes[broken] = list(map(len, mended))
+        starts[broken] = data.size + np.cumsum(sizes[broken]) - sizes[broken]
+        data = np.concatenate((data, np.frombuffer(b"".join(mended), np.uint8)))
+    return Copies(data, starts, sizes, frames.offset, losses)
 
 
 def _without_damage(
-    file: FramedFile, frames: Frames, is_broken: Mask, lacks_suffix: Mask, *, mends: bool
-) -> tuple[U8, I64]:
-    """Return the bytes of records as they shall be, but for their sizes, and where each begins."""
-    ends = frames.start + frames.size
-    head_end = frames.start + wire.MIN_RECORD_WORDS * WORD
-    arguments = file.arguments(frames.take(is_broken))
+    file: FramedFile, frames: Frames, lacks_suffix: Mask, *, mends: bool
+) -> Iterator[bytes]:
+    """Yield the bytes of broken records as they shall be."""
+    data = file.data
+    view = view_of(data)
+    arguments = file.arguments(frames)
     if mends:
         arguments = arguments.take(arguments.fault == 0)
-    has_suffix = is_broken & (frames.suffix >= 0)
-    # Stretches of the file: the place by which each is sorted, its begin and its end. A whole
-    # record is one; a broken one is its head, the arguments that are kept, and its suffix. An
-    # empty suffix is two words of zeros: those of the record's head stand for them.
-    stretches = (
-        (frames.begin, frames.begin, np.where(is_broken, head_end, frames.end)),
-        (arguments.begin, arguments.begin, arguments.end),
-        (ends[has_suffix], ends[has_suffix], frames.end[has_suffix]),
-        (ends[lacks_suffix], frames.start[lacks_suffix], head_end[lacks_suffix]),
-    )
-    place, start, end = map(np.concatenate, zip(*stretches, strict=True))
-    # What ends a record comes before the head of the next one, which has the same place.
-    is_head = np.arange(place.size) < frames.begin.size
-    order = np.lexsort((is_head, place))
-    copied = TextColumn.gather(file.data, start[order], (end - start)[order])
-    new_place = np.empty(order.size, np.int64)
-    new_place[order] = copied.offsets[:-1]
-    empty_suffix = new_place[place.size - np.count_nonzero(lacks_suffix) :]
-    for name in ("_moniker_bytes", "_url_bytes", "rolled_out"):
-        number = Attribution.layout.place(name)
-        number.put_many(copied.data, empty_suffix, np.zeros_like(empty_suffix))
-    return copied.data, new_place[: frames.begin.size]
+    bounds = np.searchsorted(arguments.record, np.arange(frames.begin.size + 1)).tolist()
+    places = list(zip(arguments.begin.tolist(), arguments.end.tolist(), strict=True))
+    for number, row in enumerate(frames.rows()):
+        stretches = [(row.start, row.start + wire.MIN_RECORD_WORDS * WORD)]
+        stretches += places[bounds[number] : bounds[number + 1]]
+        copied = np.concatenate([data[begin:end] for begin, end in stretches])
+        RECORD_WORDS.put_many(copied, np.zeros(1, np.int64), np.array([copied.size // WORD]))
+        record = copied.tobytes()
+        if file.ring is not None:
+            entry, _ = RingFrame.unpack(view, row.begin, row.end, STATE)
+            yield entry.edited(payload=record).pack()
+        elif row.suffix >= 0:
+            yield record + view[row.suffix : row.end]
+        else:
+            yield record + bytes(wire.SUFFIX_BYTES * lacks_suffix[number])
 
 
 # --- Merging --------------------------------------------------------------------------------------
@@ -553,6 +538,8 @@ class PacketMerger(LogSession):
     opening = StreamHeader().pack()
     losses: ClassVar[Mapping[str, str]] = {
         rules.WELL_KNOWN_TWICE.code: "arguments that a later one of the name replaces",
+        rules.ENTRY_WITHOUT_RECORD.code: NO_LOG,
+        rules.ENTRY_TRAILING_BYTES.code: BEHIND,
     }
 
     def __init__(self, sink: Sink, *, fold: bool, redactor: Redactor | None) -> None:
@@ -561,19 +548,18 @@ class PacketMerger(LogSession):
 
     def prepared(self, capture: Capture) -> Capture:
         """Return a capture of legacy packets."""
-        if not isinstance(under_views(capture), LogCapture):
-            capture = self.rows_of(capture)
-        elif is_legacy(capture) and self.redactor is None:
+        packets: Iterable[LogFileRecord | None]
+        if not is_legacy(capture):
+            packets = legacy(capture, self.lost, fold=self.fold, redactor=self.redactor)
+        elif self.redactor is None:
             return capture
-        packets = legacy(
-            sound_records(capture),
-            self.lost,
-            fold=self.fold,
-            redactor=self.redactor,
-            options=capture.request.options,
-        )
+        else:
+            packets = map(self.redactor.redact, sound_records(capture))
         encoder = RecordEncoder(StreamCapture.format)
-        return self.spooled(StreamCapture, map(encoder.encode, packets))
+        packet_bytes = (
+            encoder.encode(packet) for packet in packets if isinstance(packet, LegacyPacket)
+        )
+        return self.spooled(StreamCapture, itertools.chain([self.opening], packet_bytes))
 
     def placed(self, file: FramedFile, frames: Frames) -> MergedPart:
         """Return packets, each behind its length."""

@@ -10,7 +10,7 @@ import os
 import reprlib
 import struct
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -50,7 +50,7 @@ from fxframework.errors import WriteRefusedError, refusal
 from fxframework.io.words import U64_MAX
 from fxframework.model.target import Clock
 
-__all__ = ["LogWriter", "add_dropped_count"]
+__all__ = ["LogWriter", "add_dropped_count", "fitted_arguments"]
 
 CACHED = 4096
 """Number of threads whose bytes are cached."""
@@ -180,7 +180,7 @@ class LogWriter(Levels, Closing):
         except WriteRefusedError as error:
             if not self._cut or error.code not in _TOO_LARGE:
                 raise
-        body, left_out = _fitted(*arguments, MAX_VALUE_WORDS - len(start) // 8)
+        body, left_out = fitted_arguments(*arguments, MAX_VALUE_WORDS - len(start) // 8)
         is_sent = self._send(severity, time, tag_bits, body, start, dropped)
         self.cut += 1
         self.left_out += left_out
@@ -346,8 +346,8 @@ def _wrong_time(time: Any) -> WriteRefusedError:
     raise AssertionError(time)
 
 
-def _fitted(
-    always: list[Argument], keys: list[Argument], tags: list[Argument], room: int
+def fitted_arguments(
+    always: Sequence[Argument], keys: Sequence[Argument], tags: Sequence[Argument], room: int
 ) -> tuple[bytes, int]:
     """Return the bytes of arguments in at most ``room`` words, and the number left out.
 

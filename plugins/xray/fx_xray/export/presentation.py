@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG
-from fx_xray.read.events import Events, parts_of, picked
+from fx_xray.read.events import Events, joined, parts_of, picked
 from fx_xray.read.views import chosen_events, whole_of
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
 from fxframework.kernels.templates import Cell, Templates
@@ -104,58 +104,45 @@ def walk_chosen(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
 def _batches(
     parts: Iterator[Events], payloads: NDArray[np.uint8], dropped: Counter[str]
 ) -> Iterator[Batch]:
-    # Yielded only when the next batch is known: it may begin with arguments of the last call.
-    batch_before: Batch | None = None
-    further_values: list[U64] = []
+    held: list[Events] = []
+    """The last call so far, behind which more of its arguments may come."""
     for events in parts:
         for rows in parts_of(events, ROWS):
-            is_argument = rows.kind == ARGUMENT
-            is_parentless = is_argument & (rows.size < 0)
-            dropped[PARENTLESS] += int(np.count_nonzero(is_parentless))
-            # An argument's call is the last event before it that is not an argument.
-            call_places = np.cumsum(~is_argument) - 1
-            is_further = is_argument & ~is_parentless & (call_places < 0)
-            further_values.append(rows.value[is_further])
-            if is_argument.all():
+            others = np.flatnonzero(rows.kind != ARGUMENT)
+            if not others.size:
+                held.append(rows)
                 continue
-            if batch_before is not None:
-                yield _with_arguments(batch_before, further_values)
-            further_values = []
-            is_own = is_argument & ~is_parentless & (call_places >= 0)
-            arguments = call_places[is_own], rows.value[is_own]
-            batch_before = _batch_of(picked(rows, ~is_argument), *arguments, payloads)
-    if batch_before is not None:
-        yield _with_arguments(batch_before, further_values)
+            last = int(others[-1])
+            yield _batch_of(joined([*held, picked(rows, slice(last))]), payloads, dropped)
+            held = [picked(rows, slice(last, None))]
+    if held:
+        yield _batch_of(joined(held), payloads, dropped)
 
 
-def _batch_of(
-    events: Events, argument_places: I64, argument_values: U64, payloads: NDArray[np.uint8]
-) -> Batch:
-    """Return a batch of events without arguments among them."""
+def _batch_of(events: Events, payloads: NDArray[np.uint8], dropped: Counter[str]) -> Batch:
+    """Return a batch of events, whose arguments are those of the calls among them."""
+    is_argument = events.kind == ARGUMENT
+    is_own = is_argument & (events.size >= 0)
+    dropped[PARENTLESS] += int(np.count_nonzero(is_argument & ~is_own))
+    # An argument's call is the last event before it that is not an argument.
+    call_places = np.cumsum(~is_argument) - 1
+    others = picked(events, ~is_argument)
     payload_by_place = {}
-    for place in np.flatnonzero(events.kind >= CUSTOM).tolist():
-        start = int(events.value[place])
-        end = start + int(events.size[place])
+    for place in np.flatnonzero(others.kind >= CUSTOM).tolist():
+        start = int(others.value[place])
+        end = start + int(others.size[place])
         payload_by_place[place] = payloads[start:end].tobytes()
     return Batch(
-        events.kind,
-        events.function,
-        events.tsc,
-        events.cpu,
-        events.thread,
-        events.offset,
-        argument_places,
-        argument_values,
+        others.kind,
+        others.function,
+        others.tsc,
+        others.cpu,
+        others.thread,
+        others.offset,
+        call_places[is_own],
+        events.value[is_own],
         payload_by_place,
     )
-
-
-def _with_arguments(batch: Batch, further_values: list[U64]) -> Batch:
-    """Return a batch with further arguments of its last call."""
-    values = np.concatenate([batch.argument_values, *further_values])
-    count = values.size - batch.argument_values.size
-    places = np.append(batch.argument_places, np.full(count, len(batch) - 1))
-    return attrs.evolve(batch, argument_places=places, argument_values=values)
 
 
 def argument_members(
@@ -202,10 +189,8 @@ def names_of(capture: Capture, show: Callable[[str], str], dropped: Counter[str]
     in ``dropped`` once per function.
     """
     functions = capture.table("xray_functions")
-    ids = functions.array("id").astype(np.int64)  # searched by numbers of this type
-    order = np.argsort(ids, kind="stable")
-    ids = ids[order]
-    codes = functions.array("name")[order]
+    ids = functions.array("id").astype(np.int64)  # searched by numbers of this type; they ascend
+    codes = functions.array("name")
     changed: set[int] = set()
 
     def name_code(function: int) -> int:

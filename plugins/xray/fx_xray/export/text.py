@@ -32,6 +32,7 @@ from fxframework.io.sink import Sink
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, TEXT
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.kernels.templates import Cell, Templates
+from fxframework.kit import shown
 from fxframework.kit.export import empty_refusal
 from fxframework.kit.row_texts import Lines, Numbered, groups, printable_json, where
 from fxframework.model.capture import Capture
@@ -58,21 +59,8 @@ def plain(text: str) -> str:
 
 
 def duration(ns: int) -> str:
-    """Return a length in its greatest whole unit, exact to the nanosecond."""
-    # Below a second a double holds all digits, and prints only those needed.
-    if 0 <= ns < 1_000:
-        return f"{ns}ns"
-    if 0 <= ns < 1_000_000:
-        return f"{ns / 1_000:g}us"
-    if 0 <= ns < NS_PER_SECOND:
-        return f"{ns / 1_000_000:.9g}ms"
-    if ns < 0:
-        return f"-{duration(-ns)}"
-    whole_seconds, remainder = divmod(ns, NS_PER_SECOND)
-    if not remainder:
-        return f"{whole_seconds}s"
-    digits = f"{remainder:09d}".rstrip("0")
-    return f"{whole_seconds}.{digits}s"
+    """Return a length in its greatest whole unit, exact to the nanosecond, without blanks."""
+    return shown.duration(ns).replace(" ", "").replace(",", "")
 
 
 def payload_text(data: bytes) -> str:

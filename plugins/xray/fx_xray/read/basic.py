@@ -16,10 +16,10 @@ from fx_xray.format import (
     CALL_ARGUMENT,
     DAMAGED,
     ENTER_ARG,
+    FOLLOWS,
     FUNCTION,
     HEADER_BYTES,
     KIND_NAMES,
-    ORPHAN,
     TAIL_EXIT,
     BasicArgument,
     BasicFunction,
@@ -27,6 +27,7 @@ from fx_xray.format import (
 from fx_xray.read.buffers import Frames, Notes, SoundRows
 from fx_xray.read.columns import latest, shifted
 from fx_xray.read.frames import ROOM, Records
+from fxframework.kernels.sorting import begins_of_runs
 
 __all__ = ["BasicFrames"]
 
@@ -51,8 +52,8 @@ class BasicFrames:
         self.ordinal = 1
         self.kinds = np.zeros(len(KIND_NAMES), np.int64)
         self.sound = SoundRows()
-        self.last_thread: int | None = None
-        """The thread of the last record, if that is sound."""
+        self.calls_of: int | None = None
+        """The thread of the last record, if that is a call."""
         self.losses: list[I64] = []
         # The last sound call before a block, if arguments of it may follow, and the last thread.
         self.call: tuple[int, int] | None = None
@@ -109,7 +110,7 @@ class BasicFrames:
         is_called, is_orphan = self._called(is_call, is_argument, function, thread)
         orphans = np.flatnonzero(is_orphan)
         report(rules.BASIC_ORPHAN, orphans, function[orphans])
-        self._add_sound(begin, fault == 0, is_orphan, thread)
+        self._add_sound(begin, fault == 0, is_call, is_called, thread)
         shown_kind = np.full(begin.size, FUNCTION, np.uint8)
         shown_kind[is_argument] = CALL_ARGUMENT
         shown_kind[fault > 0] = DAMAGED
@@ -159,18 +160,19 @@ class BasicFrames:
             self.call = int(call_function[-1]), int(call_thread[-1])
         return is_called, is_orphan
 
-    def _add_sound(self, begin: I64, is_sound: Any, is_orphan: Any, thread: I64) -> None:
-        """Enter what one thread wrote at a time; arguments of no call begin a new row."""
-        sound_before = np.append(self.last_thread is not None, is_sound[:-1])
-        thread_before = np.append(self.last_thread or 0, thread[:-1])
-        goes_on = sound_before & (thread == thread_before) & ~is_orphan
-        begins = is_sound & ~goes_on
+    def _add_sound(
+        self, begin: I64, is_sound: Any, is_call: Any, is_called: Any, thread: I64
+    ) -> None:
+        """Enter the calls that one thread wrote at a time, and each argument."""
+        is_first = begins_of_runs(thread)
+        call_before = np.append(self.calls_of == thread[0], is_call[:-1] & ~is_first[1:])
+        begins = is_sound & ~(is_call & call_before)
         first = np.flatnonzero(begins)
         rows = np.cumsum(begins)
         # The first of the counts is of what goes on with the last row before.
         counts = np.bincount(rows[is_sound], minlength=first.size + 1)
         self.sound.lengthen(int(counts[0]))
-        nothing = np.zeros(first.size, np.int64)
-        flags = np.where(is_orphan[first], ORPHAN, 0)
-        self.sound.add(begin[first], counts[1:], nothing, thread[first], flags)
-        self.last_thread = int(thread[-1]) if is_sound[-1] else None
+        code = np.where(is_call[first], FUNCTION, CALL_ARGUMENT)
+        flags = np.where(is_called[first] & ~is_call[first], FOLLOWS, 0)
+        self.sound.add(begin[first], counts[1:], code, thread[first], flags)
+        self.calls_of = int(thread[-1]) if is_call[-1] else None

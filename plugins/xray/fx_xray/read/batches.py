@@ -228,9 +228,9 @@ def _functions(passed: CallPass, names: FunctionNames) -> Columns:
             np.uint8, lambda id: symbols.object(id) & wire.MAX_OBJECT, objects
         ),
         "name": names.codes,
-        "linkage_name": lambda: codes(symbols.linkage_name),
+        "linkage_name": lambda: codes(lambda id: symbols.function(id).linkage_name),
         "source": lambda: codes(symbols.source),
-        "address": lambda: column(np.uint64, symbols.address, 0),
+        "address": lambda: column(np.uint64, lambda id: symbols.function(id).address, 0),
         "calls": calls,
     }
 

@@ -11,8 +11,8 @@ from fx_xray.format import FUNCTION_BYTES
 from fxframework.kernels.sorting import begins_of_runs, stable_order
 
 __all__ = [
-    "distinct", "expanded", "following", "latest", "let_rise", "let_rise_on", "order_of",
-    "shifted",
+    "are_back", "expanded", "following", "is_below", "latest", "let_rise", "let_rise_on",
+    "order_of", "shifted",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
@@ -46,13 +46,6 @@ def expanded(begin: I64, count: I64, step: int = FUNCTION_BYTES) -> tuple[I64, I
     places = np.repeat(begin - step * firsts, count)
     places += step * np.arange(places.size)
     return places, firsts
-
-
-def distinct(*numbers: NDArray[Any]) -> I64:
-    """Return the distinct ones of some numbers, ascending, of shape (n,)."""
-    every = np.concatenate(numbers)
-    every.sort()
-    return every[begins_of_runs(every)].astype(np.int64, copy=False)
 
 
 def let_rise(numbers: NDArray[Any], begins: I64) -> None:
@@ -91,3 +84,20 @@ def order_of(keys: I64) -> I64:
     if order is None:
         return np.arange(keys.size)
     return order
+
+
+def is_below(ticks: I64, others: I64) -> Bools:
+    """Return which ticks are below others, as numbers without a sign."""
+    return ticks.view(np.uint64) < others.view(np.uint64)
+
+
+def are_back(begin: I64, end: I64, thread: NDArray[Any], last_end: I64) -> Bools:
+    """Return which calls begin before the one before them in their thread ended.
+
+    ``begin`` and ``end`` are of calls that follow one another, those of each ``thread`` together;
+    ``last_end`` has by thread the end of the last call before these.
+    """
+    end_before = shifted(end)
+    is_first = begins_of_runs(thread)
+    end_before[is_first] = last_end[thread[is_first]]
+    return is_below(begin, end_before)

@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from fx_xray import rules
 from fx_xray.format import (
-    BASIC_FORM,
+    CALL_ARGUMENT,
+    FUNCTION,
     KIND_NAMES,
     OF_BUFFER,
-    BasicFunction,
     CallArgument,
     Damaged,
     Dialect,
     FileHeader,
-    Function,
     Now,
     Padding,
     Unknown,
@@ -43,7 +42,7 @@ from fxframework.wire.expressions import wrapped
 if TYPE_CHECKING:
     Data = NDArray[np.uint8] | bytes | bytearray | memoryview
 
-__all__ = ["BasicWalk", "FdrWalk", "RecordDecoder", "Walk"]
+__all__ = ["RecordDecoder", "Walk"]
 
 AT_ONCE: Final = 1 << 12
 """Records that are listed at once."""
@@ -115,7 +114,7 @@ class RecordDecoder:
         diagnostics.report(found, 0)
         swallowed_records = 0
         # Findings are those of mended records.
-        for block in self.walk(view, header, mend=True).frames.blocks(AT_ONCE):
+        for block in Walk(view, header, self, mend=True).frames.blocks(AT_ONCE):
             for number, offset, record, value in block.notes.tolist():
                 rule = RULES.numbered(number)
                 shown_value = rules.shown_value(rule, value)
@@ -131,14 +130,9 @@ class RecordDecoder:
                 yield Damaged(nbytes=len(view), code=rules.NO_FILE_HEADER.code, raw=view)
             return
         yield header
-        walk = self.walk(view, header, mend=mend)
+        walk = Walk(view, header, self, mend=mend)
         walk.frames.skip(skip)
         yield from walk.records()
-
-    def walk(self, view: memoryview, header: FileHeader, *, mend: bool = False) -> Walk:
-        """Return the walk through a file behind its header."""
-        walk: type[Walk] = BasicWalk if self.form == BASIC_FORM else FdrWalk
-        return walk(view, header, self, mend=mend)
 
 
 class Frame(NamedTuple):
@@ -165,7 +159,8 @@ def listed(block: Frames) -> NDArray[np.int64]:
 class Walk:
     """A walk through a file behind its header; ``frames`` finds the records.
 
-    What makes lines uses it in place of ``fxframework.wire.walk.Walk``, and sets ``state``, ``at``
+    Records are as they are in the file unless it shall ``mend`` those that were cut in half. What
+    makes lines uses it in place of ``fxframework.wire.walk.Walk``, and sets ``state``, ``at``
     and ``block``.
     """
 
@@ -173,14 +168,13 @@ class Walk:
     last = None
 
     def __init__(
-        self, view: memoryview, header: FileHeader, decoder: RecordDecoder, *, mend: bool
+        self, view: memoryview, header: FileHeader, decoder: RecordDecoder, *, mend: bool = False
     ) -> None:
         self.view = view
         self.header = header
         self.dialect = Dialect(decoder.form, header.version, header.byte_order)
         self.state = self.dialect.state()
         self.frequency = decoder.cycle_frequency or header.cycle_frequency or NS_PER_SECOND
-        self.max_record = decoder.limits.max_record
         self.family = self.dialect.records.layout.family
         self.classes = {
             KIND_NAMES.index(cls.record): cls
@@ -194,17 +188,18 @@ class Walk:
         """The buffer of which registers are known."""
         self.call: Any = None
         """The last function record; none if a program read it."""
-        self.records_of = Records(np.frombuffer(view, np.uint8), self.dialect)
-        self.frames = self.frames_of(mends=mend)
+        records = Records(np.frombuffer(view, np.uint8), self.dialect)
+        self.frames: BasicFrames | FdrFrames
+        if self.dialect.basic:
+            self.frames = BasicFrames(records)
+        else:
+            most = decoder.limits.max_record
+            self.frames = FdrFrames(records, header.buffer_size, most, mends=mend)
 
     @property
     def known(self) -> dict[Any, int]:
         """The registers before the next record."""
         return self.state.registers
-
-    def frames_of(self, *, mends: bool) -> Any:
-        """Return what finds records."""
-        raise NotImplementedError
 
     def records(self) -> Iterator[XrayRecord]:
         """Yield every record."""
@@ -229,44 +224,6 @@ class Walk:
 
     def record(self, frame: Frame) -> XrayRecord:
         """Return a record."""
-        raise NotImplementedError
-
-
-class BasicWalk(Walk):
-    """Records of 32 bytes, one after another."""
-
-    def frames_of(self, *, mends: bool) -> BasicFrames:
-        """Return what finds records; none is ever cut in half."""
-        del mends
-        return BasicFrames(self.records_of)
-
-    def record(self, frame: Frame) -> XrayRecord:
-        """Return a record."""
-        begin, end, kind, fault, _, _, called = frame
-        if fault:
-            return self.damaged(begin, end, fault)
-        cls = self.classes[kind]
-        record: Any = cls.unpack(self.view, begin, end, self.state)[0]
-        if cls is BasicFunction:
-            record.ns = record.tsc * NS_PER_SECOND // self.frequency
-            self.call = record
-        else:
-            self.argue(record, called)
-        return cast("XrayRecord", record)
-
-
-class FdrWalk(Walk):
-    """Buffers of records of 8 and 16 bytes.
-
-    Records are as they are in the file unless it shall ``mend`` those that were cut in half.
-    """
-
-    def frames_of(self, *, mends: bool) -> FdrFrames:
-        """Return what finds records."""
-        return FdrFrames(self.records_of, self.header.buffer_size, self.max_record, mends=mends)
-
-    def record(self, frame: Frame) -> XrayRecord:
-        """Return a record."""
         begin, end, kind, fault, block, tsc, called = frame
         if block != self.block:
             self.block = block
@@ -286,13 +243,14 @@ class FdrWalk(Walk):
             record.nbytes = end - begin
             record.tsc = tsc & U64_MAX
             cursor.sets[Now.BASE] = wrapped(record.tsc)
-        if cls is CallArgument:
-            record.thread = self.known[Now.THREAD]
-            record.process = self.known[Now.PROCESS]
+        if kind == CALL_ARGUMENT:
+            if cls is CallArgument:
+                record.thread = self.known[Now.THREAD]
+                record.process = self.known[Now.PROCESS]
             self.argue(record, called)
         elif getattr(record, "tsc", None) is not None:
             record.ns = record.tsc * NS_PER_SECOND // self.frequency
-        if cls is Function:
+        if kind == FUNCTION:
             self.call = record
         self.known.update(cursor.sets)
         return self.damaged(begin, end, fault) if fault else cast("XrayRecord", record)

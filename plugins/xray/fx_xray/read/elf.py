@@ -6,7 +6,8 @@ pyelftools reads the headers; tables of entries, relocations and symbols are arr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from contextlib import suppress
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,7 @@ SYMBOL_64: Final = 32
 """Of a relocation's info: the lowest bit of the number of its symbol."""
 TYPE_BITS: Final = 0xF
 """Of a symbol's info: its type."""
+SYMBOL_TABLES: Final = ("SHT_SYMTAB", "SHT_DYNSYM")
 FUNCTION_TYPES: Final = (2, 10)
 """Of symbols: functions, and those that are resolved at run time."""
 
@@ -50,20 +52,6 @@ FUNCTION_TYPES: Final = (2, 10)
 def read_elf(data: U1, path: str) -> InstrumentationMap:
     """Return the map of a program. Raises UnreadableError if it is invalid, or has none."""
     return Elf(data, path).read()
-
-
-class Section(NamedTuple):
-    number: int
-    name: str
-    type: Any
-    """As pyelftools names it; a number where it does not know it."""
-    address: int
-    offset: int
-    size: int
-    entry: int
-    """Bytes of an entry, of a table."""
-    link: int
-    info: int
 
 
 class Elf:
@@ -91,59 +79,56 @@ class Elf:
         self._order = "<" if elf.little_endian else ">"
         self._machine = elf["e_machine"]
         self._relocatable = elf["e_type"] == "ET_REL"
-        self._sections = self._listed(elf)
-        maps = [each for each in self._sections if each.name == SECTION]
+        self._sections = self._numbered(elf)
+        sections = self._sections.items()
+        maps = {number: section for number, section in sections if section.name == SECTION}
         if not maps:
             problem = "the program has no instrumentation map: no section xray_instr_map"
             raise unreadable(problem, self._path)
         found = ProgramMap(self._path)
-        for section in maps:
+        for number, section in maps.items():
             rows = self._rows(section, ENTRIES[self._bits])
-            found.add(rows, self._targets(section, rows), section.offset, section.size)
+            targets = self._targets(number, rows)
+            found.add(rows, targets, section["sh_offset"], section["sh_size"])
         return found.finished(self)
 
-    def _listed(self, elf: Any) -> list[Section]:
-        """Return the sections that make sense."""
+    def _numbered(self, elf: Any) -> dict[int, Any]:
+        """Return the sections that make sense, by number, as pyelftools has them."""
         number = elf.num_sections()
         size = elf["e_shentsize"]
         if size < LEAST_SECTION[self._bits] or number * size > self._data.size:
             raise unreadable(f"its {number} section headers do not fit", self._path)
-        entries_found = []
+        sections = {}
         for index in range(number):
-            try:
-                section = elf.get_section(index)
-                name = section.name
-            except Exception:  # noqa: BLE001, S112 (pyelftools; the other sections may be sound)
-                continue
-            header = section.header
-            entries_found.append(
-                Section(
-                    index, name, header["sh_type"], header["sh_addr"], header["sh_offset"],
-                    header["sh_size"], header["sh_entsize"], header["sh_link"], header["sh_info"],
-                )
-            )  # fmt: skip
-        return entries_found
+            with suppress(Exception):  # pyelftools; the other sections may be sound
+                sections[index] = elf.get_section(index)
+        return sections
 
-    def _bytes(self, section: Section) -> U1:
+    def _bytes(self, section: Any) -> U1:
         """Return what of a section is in the file."""
-        if section.type == "SHT_NOBITS":
+        if section["sh_type"] == "SHT_NOBITS":
             return self._data[:0]
-        return self._data[section.offset : section.offset + section.size]
+        start = section["sh_offset"]
+        return self._data[start : start + section["sh_size"]]
 
-    def _rows(self, section: Section, fields: Any) -> NDArray[Any]:
+    def _rows(self, section: Any, fields: Any) -> NDArray[Any]:
         """Return a section as a table of entries; what is left over at its end is not looked at."""
         return whole_rows(self._bytes(section), fields, self._order)
 
-    def _targets(self, section: Section, rows: NDArray[Any]) -> list[NDArray[Any]]:
-        """Return the addresses of sleds and functions, and the sections of the functions."""
+    def _targets(self, number: int, rows: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the addresses of sleds and functions, and the sections of the functions.
+
+        ``number`` is that of the section of the map.
+        """
+        address = self._sections[number]["sh_addr"]
         sections = np.zeros(rows.size, np.int64)
         targets: list[NDArray[Any]] = []
         mask = (1 << self._bits) - 1
         for field, addresses in zip(
-            ("address", "function"), targets_of(rows, section.address, self._bits), strict=True
+            ("address", "function"), targets_of(rows, address, self._bits), strict=True
         ):
             offset = rows.dtype.fields[field][1]  # type: ignore[index]  # it has fields
-            for row, (target, place) in self._relocated(section, rows, field, offset).items():
+            for row, (target, place) in self._relocated(number, rows, field, offset).items():
                 # In a linked program those of version 2 are right as they are.
                 if self._relocatable or rows["version"][row] < RELATIVE_VERSION:
                     addresses[row] = target & mask
@@ -152,17 +137,17 @@ class Elf:
         return [*targets, sections]
 
     def _relocated(
-        self, section: Section, rows: NDArray[Any], field: str, at: int
+        self, number: int, rows: NDArray[Any], field: str, at: int
     ) -> Mapping[int, tuple[int, int]]:
         """What relocations put into a field: by row, the target and the section that it is in."""
         found: dict[int, tuple[int, int]] = {}
-        start = 0 if self._relocatable else section.address
-        for table in self._sections:
-            if table.type not in ("SHT_RELA", "SHT_REL"):
+        start = 0 if self._relocatable else self._sections[number]["sh_addr"]
+        for table in self._sections.values():
+            if table["sh_type"] not in ("SHT_RELA", "SHT_REL"):
                 continue
-            if self._relocatable and table.info != section.number:
+            if self._relocatable and table["sh_info"] != number:
                 continue
-            added = table.type == "SHT_RELA"
+            added = table["sh_type"] == "SHT_RELA"
             width = self._bits // 8
             entry = [("offset", f"u{width}"), ("info", f"u{width}")]
             relocations = self._rows(table, [*entry, ("addend", f"i{width}")] if added else entry)
@@ -180,10 +165,11 @@ class Elf:
                 found.setdefault(row, (value, home))
         return found
 
-    def _symbols_of(self, table: Section) -> NDArray[Any]:
-        for section in self._sections:
-            if section.number == table.link and section.type in ("SHT_SYMTAB", "SHT_DYNSYM"):
-                return self._rows(section, SYMBOLS[self._bits])
+    def _symbols_of(self, table: Any) -> NDArray[Any]:
+        """Return the symbols that relocations refer to."""
+        section = self._sections.get(table["sh_link"])
+        if section is not None and section["sh_type"] in SYMBOL_TABLES:
+            return self._rows(section, SYMBOLS[self._bits])
         return np.zeros(0, np.dtype(SYMBOLS[self._bits]))
 
     def _symbol(self, symbols: NDArray[Any], info: int, addend: int) -> tuple[int, int]:
@@ -202,16 +188,16 @@ class Elf:
 
     def symbols(self) -> SymbolTable:
         """Return the symbols of functions: of .symtab, or else of .dynsym."""
-        for type in ("SHT_SYMTAB", "SHT_DYNSYM"):
-            for section in self._sections:
-                if section.type != type:
+        for type in SYMBOL_TABLES:
+            for section in self._sections.values():
+                if section["sh_type"] != type:
                     continue
                 rows = self._rows(section, SYMBOLS[self._bits])
-                names = [each for each in self._sections if each.number == section.link]
+                names = self._sections.get(section["sh_link"])
                 functions = np.isin(rows["info"] & TYPE_BITS, FUNCTION_TYPES)
                 functions &= rows["section"] != 0
-                if names and functions.any():
-                    return self._table(rows[functions], self._bytes(names[0]))
+                if names is not None and functions.any():
+                    return self._table(rows[functions], self._bytes(names))
         return self._table(np.zeros(0, np.dtype(SYMBOLS[self._bits])), self._data[:0])
 
     def _table(self, rows: NDArray[Any], names: U1) -> SymbolTable:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT
-from fx_xray.read.columns import let_rise
+from fx_xray.read.columns import are_back, let_rise
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import NS_PER_SECOND, Clock
 
@@ -17,6 +17,7 @@ __all__ = [
     "EVENT",
     "Events",
     "backward",
+    "joined",
     "merged_order",
     "parts_of",
     "picked",
@@ -64,9 +65,18 @@ EVENT = np.dtype(
 """An event, by the names of ``Events``."""
 
 
-def picked(events: Events, rows: Any) -> Events:
+E = TypeVar("E", bound=NamedTuple)
+"""``Events``, or those with more columns."""
+
+
+def picked(events: E, rows: Any) -> E:
     """Return the events of a slice, a boolean mask or an index."""
     return events._replace(**{name: column[rows] for name, column in events._asdict().items()})
+
+
+def joined(parts: Sequence[E]) -> E:
+    """Return the events of several parts, one behind the other."""
+    return parts[0]._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def parts_of(events: Events, most: int) -> Iterator[Events]:
@@ -93,13 +103,13 @@ def backward(events: Events) -> NDArray[np.bool_]:
 
     Shape (n,).
     """
-    out = np.zeros(events.kind.size, np.bool_)
     calls = np.flatnonzero(events.kind < ARGUMENT)
     calls = calls[np.argsort(events.thread[calls], kind="stable")]
-    time = events.tsc[calls]
+    time = events.tsc[calls].view(np.int64)
     thread = events.thread[calls]
-    is_back = (time[1:] < time[:-1]) & (thread[1:] == thread[:-1])
-    out[calls[1:][is_back]] = True
+    no_calls_before = np.zeros(int(thread.max(initial=0)) + 1, np.int64)
+    out = np.zeros(events.kind.size, np.bool_)
+    out[calls] = are_back(time, time, thread, no_calls_before)
     return out
 
 

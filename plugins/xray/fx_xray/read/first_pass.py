@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.read.columns import distinct
 from fx_xray.read.log import Log
 from fx_xray.read.match import Matcher, Rows, beyond, exited
 from fxframework.io.limits import Limits
@@ -44,13 +43,13 @@ class CallPass(FirstPass[Rows]):
             for events in log.chunks():
                 left.append(self._settle(matcher.rows_of(events), bound))
                 if sum(map(len, left[1:])) > max(len(left[0]), FEW):
-                    left = [distinct(*left)]
+                    left = [np.unique(np.concatenate(left))]
         ids, calls, offsets = matcher.end()
         self.open_calls = int(offsets.size)
         self.first_open = offsets[: self._most].copy()
         """The first byte offsets of calls that are open at the end, as many as may be reported."""
         del offsets
-        every = distinct(ids, *left)
+        every = np.unique(np.concatenate([ids, *left]))
         counts = np.zeros(every.size, np.int64)
         counts[np.searchsorted(every, ids)] = calls
         self.functions: tuple[I64, I64] = every, counts

@@ -125,50 +125,52 @@ class Sleds(NamedTuple):
     version: U1
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Function:
-    """What a map says of a function."""
+    """What a map says of a function; what it does not say is None, an address then 0."""
 
     name: str | None = None
-    linkage_name: str | None = None
+    """As in the map: from a program, as in its linker."""
     address: int = 0
-    source: str | None = None
+    """In its object."""
+    mangled: str | None = None
+    """As in the linker, where the map says so."""
+
+    @property
+    def linkage_name(self) -> str | None:
+        """The name as in the linker."""
+        name = self.name
+        return self.mangled or (name if name is not None and demangle(name) != name else None)
+
+
+UNKNOWN: Final = Function()
 
 
 class Functions:
-    """What a map says of functions, by id. What it does not say is None, an address then 0."""
+    """What a map says of functions, by id."""
 
-    def __init__(self, functions: Mapping[int, Function]) -> None:
+    def __init__(
+        self, functions: Mapping[int, Function], sources: Mapping[int, str] | None = None
+    ) -> None:
         self._functions = functions
+        self._sources = sources or {}
 
     @property
     def ids(self) -> Sequence[int]:
         """The ids that it knows, ascending."""
         return sorted(self._functions)
 
-    def _of(self, id: int) -> Function:
+    def of(self, id: int) -> Function:
+        """Return what is known of a function."""
         return self._functions.get(id, UNKNOWN)
 
     def name(self, id: int) -> str | None:
-        """Return the name as in the map: from a program, as in its linker."""
-        return self._of(id).name or self._of(id).linkage_name
-
-    def linkage_name(self, id: int) -> str | None:
-        """Return the name as in the linker."""
-        name = self.name(id)
-        mangled = name if name is not None and demangle(name) != name else None
-        return self._of(id).linkage_name or mangled
-
-    def address(self, id: int) -> int:
-        """Its address in its object."""
-        return self._of(id).address
+        """Return the name of a function as in the map."""
+        return self.of(id).name
 
     def source(self, id: int) -> str | None:
-        """file:line:column of its first instruction."""
-        return self._of(id).source
-
-
-UNKNOWN: Final = Function()
+        """Return file:line:column of the first instruction of a function; None: not known."""
+        return self._sources.get(id)
 
 
 @attrs.frozen
@@ -219,13 +221,12 @@ class InstrumentationMap:
         """Yield the functions by the names of ``CSV_COLUMNS``; what is not known is empty."""
         known = self.functions
         for id in known.ids:
-            name = known.name(id) or ""
+            function = known.of(id)
+            name = function.name or ""
             shown_name = demangle(name) if demangled else name
-            address = known.address(id)
-            shown_address = f"0x{address:x}" if address else ""
-            linkage_name = known.linkage_name(id) or ""
+            shown_address = f"0x{function.address:x}" if function.address else ""
             source = known.source(id) or ""
-            values = (id, shown_name, linkage_name, shown_address, source)
+            values = (id, shown_name, function.linkage_name or "", shown_address, source)
             yield dict(zip(CSV_COLUMNS, values, strict=True))
 
 
@@ -347,14 +348,10 @@ class ProgramFunctions(Functions):
         row = id - 1
         return self._symbols.at(int(self._addresses[row]), int(self._places[row]))
 
-    def name(self, id: int) -> str | None:
-        return self._symbol(id)[0]
-
-    def linkage_name(self, id: int) -> str | None:
-        return self.name(id)
-
-    def address(self, id: int) -> int:
-        return int(self._addresses[id - 1]) if id in self.ids else 0
+    def of(self, id: int) -> Function:
+        name, _ = self._symbol(id)
+        address = int(self._addresses[id - 1]) if id in self.ids else 0
+        return Function(name, address, mangled=name)
 
     def source(self, id: int) -> str | None:
         if id not in self.ids or not self._has_lines:
@@ -364,8 +361,8 @@ class ProgramFunctions(Functions):
             self._has_lines = self._lines is not None
         if self._lines is None:
             return None
-        _, place = self._symbol(id)
-        return self._lines.at(self.address(id), place)
+        _, end = self._symbol(id)
+        return self._lines.at(int(self._addresses[id - 1]), end)
 
 
 def whole_rows(data: U1, fields: Any, order: str = "<") -> NDArray[Any]:
@@ -467,7 +464,7 @@ def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
             # llvm-xray shows the address of a function without a name in this way.
             if not isinstance(name, str) or not name or name == f"@({function:x})":
                 name = None
-            functions.setdefault(id, Function(name=name, address=function))
+            functions.setdefault(id, Function(name, function))
     except OddYamlError as error:
         raise unreadable(f"its YAML is invalid: {error}", path) from error
     if not rows and faults.listed:
@@ -484,6 +481,7 @@ def _from_csv(data: bytes, path: str) -> InstrumentationMap:
     """Functions by id, in a table with a header line; only the id and a name must be there."""
     text = data.decode("utf-8-sig", "replace")
     functions: dict[int, Function] = {}
+    sources: dict[int, str] = {}
     faults = Faults(path)
     reader = csv.DictReader(io.StringIO(text, newline=""))
     # Python refuses fields over 131,072 characters, but names of C++ functions may be longer. The
@@ -502,20 +500,15 @@ def _from_csv(data: bytes, path: str) -> InstrumentationMap:
                 line = reader.line_num
                 faults.add(_line_offset(data, line), f"line {line} names no function")
                 continue
-            functions.setdefault(
-                id,
-                Function(
-                    name=row.get("name") or None,
-                    linkage_name=row.get("linkage_name") or None,
-                    address=address,
-                    source=row.get("source") or None,
-                ),
-            )
+            if id not in functions:
+                mangled = row.get("linkage_name") or None
+                functions[id] = Function(row.get("name") or mangled, address, mangled)
+                sources[id] = row.get("source") or ""
     except csv.Error as error:
         raise unreadable(f"its CSV is invalid: {error}", path) from error
     finally:
         csv.field_size_limit(limit_before)
-    return InstrumentationMap(path, Functions(functions), None, tuple(faults.listed))
+    return InstrumentationMap(path, Functions(functions, sources), None, tuple(faults.listed))
 
 
 def _line_offset(data: bytes, line: int) -> int:

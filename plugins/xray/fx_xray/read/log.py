@@ -196,9 +196,26 @@ class FileLog(Log):
         self.thread_offsets = offsets[first_rows]
         return thread_numbers
 
-    def _first_rows(self, thread: NDArray[np.int32]) -> I64:
-        """Return the first row of each thread, and the number of rows; ``thread`` ascends."""
-        return np.searchsorted(thread, np.arange(self.pids.size + 1))
+    def _in_order(
+        self, order: I64, thread: NDArray[np.int32], begin: I64, count: I64, code: U8, marks: U8,
+        base: I64,
+    ) -> ThreadRows:  # fmt: skip
+        """Return rows in an order, in which their threads ascend; ``base`` is that of each row."""
+        code = code[order]
+        marks = marks[order]
+        is_argument = (code == CALL_ARGUMENT) & (marks & FOLLOWS != 0)
+        is_argued = (code[:-1] == FUNCTION) & is_argument[1:]
+        marks[:-1][is_argued] |= ARGUED
+        based = np.flatnonzero(marks & (FIRST | CUT))
+        return ThreadRows(
+            begin=begin[order],
+            record=np.append(0, np.cumsum(count[order])),
+            code=code,
+            flags=marks,
+            first=np.searchsorted(thread[order], np.arange(self.pids.size + 1)),
+            based=based,
+            base=base[order[based]],
+        )
 
     @abc.abstractmethod
     def _threads(self) -> Threads:
@@ -254,21 +271,7 @@ class FdrLog(FileLog):
         # Rows in the order in which their threads wrote them; rows of no thread are left out.
         order = np.flatnonzero(thread[buffer] >= 0)
         order = order[np.argsort(place[buffer[order]], kind="stable")]
-        code = code[order]
-        marks = marks[order]
-        is_argument = (code == CALL_ARGUMENT) & (marks & FOLLOWS != 0)
-        is_argued = (code[:-1] == FUNCTION) & is_argument[1:]
-        marks[:-1][is_argued] |= ARGUED
-        based = np.flatnonzero(marks & (FIRST | CUT))
-        return ThreadRows(
-            begin=begin[order],
-            record=np.append(0, np.cumsum(count[order])),
-            code=code,
-            flags=marks,
-            first=self._first_rows(thread[buffer[order]]),
-            based=based,
-            base=base_of_row[order[based]],
-        )
+        return self._in_order(order, thread[buffer], begin, count, code, marks, base_of_row)
 
     def _threads_of_buffers(self, columns: Mapping[str, I64]) -> NDArray[np.int32]:
         """Number the threads; return the number of each buffer, -1 for nobody's."""
@@ -332,16 +335,8 @@ class BasicLog(FileLog):
         process = thread_keys.view(np.uint64) // np.uint64(THREADS)
         thread = self._set_threads(process.view(np.int64), thread_keys & LOW32, begin)
         order = order_of(thread.astype(np.int64))
-        nothing = np.zeros(0, np.int64)
-        return ThreadRows(
-            begin=begin[order],
-            record=np.append(0, np.cumsum(count[order])),
-            code=code[order],
-            flags=flags[order],
-            first=self._first_rows(thread[order]),
-            based=nothing,
-            base=nothing,
-        )
+        no_bases = np.zeros(begin.size, np.int64)
+        return self._in_order(order, thread, begin, count, code, flags, no_bases)
 
     def _threads(self) -> Threads:
         return BasicThreads(self._file, self._rows)

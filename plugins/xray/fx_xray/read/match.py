@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, BACK, CUSTOM, DATA, EVENT_TYPE, TYPED, UNWOUND
-from fx_xray.read.columns import distinct
 from fx_xray.read.events import EVENT, Events
 from fx_xray.read.log import Log
 from fx_xray.rules import RULES, TIME_BACK, TOO_DEEP, UNMATCHED_EXIT, UNWOUND_CALL
@@ -320,7 +319,8 @@ class Matcher:
 def exited(rows: Rows) -> I64:
     """Return the functions with unmatched exits, ascending, int64 of shape (functions,)."""
     instants = rows.instants
-    return distinct(instants["function"][instants["kind"] < ARGUMENT])
+    functions: I64 = np.unique(instants["function"][instants["kind"] < ARGUMENT]).astype(np.int64)
+    return functions
 
 
 def beyond(rows: Rows, bound: int) -> I64:

@@ -1,8 +1,7 @@
 """Lines of record JSON: from columns of the declared records, where the framing finds sound ones.
 
-Where records begin and end, ``Walk.frames`` knows. What is not a sound record is
-shown by the walk that reads records one at a time; so is one that was cut in half, and a run of
-columns then ends before it.
+Where records begin and end, ``Walk.frames`` knows. What is not a sound record is shown by the walk
+that reads records one at a time; a run of columns ends before an event that is over the limit.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def lines_of(decoder: RecordDecoder, source: Source, header: FileHeader) -> Iter
 
     Findings are not reported.
     """
-    walk = decoder.walk(view_of(source.data), header)
+    walk = RecordWalk(view_of(source.data), header, decoder)
     reader = XrayLines(format_of(decoder.form), source, walk)
     reader.show(header)
     return reader.lines()
@@ -103,7 +102,7 @@ class XrayFrames(ListedFrames):
     def __init__(self, format: Format, walk: RecordWalk) -> None:
         super().__init__(big=walk.state.big)
         self.walk = walk
-        self.entry_of, self.size_of = entries_by_kind(format)
+        self.entry_of = entries_by_kind(format)
         self.blocks = walk.frames.blocks(ROOM)
         self.listed = np.zeros((BEGINS_BUFFER + 1, 0), np.int64)
         """Columns of the records that were listed last, from ``BEGIN`` on."""
@@ -115,12 +114,8 @@ class XrayFrames(ListedFrames):
         faults = self.listed[FAULT, rows]
         self.begins_buffer = self.listed[BEGINS_BUFFER, rows]
         kinds = self.listed[KIND, rows]
-        is_sound = faults == 0
-        self.entries = np.where(is_sound, self.entry_of[kinds], BAD_SIZE)
-        # The time of a record that was cut in half, only the walk knows.
-        usual_sizes = self.size_of[kinds]
-        is_cut = is_sound & (usual_sizes > 0) & (self.sizes != usual_sizes)
-        asking = np.flatnonzero(is_cut | (faults == rules.RECORD_TOO_LARGE))
+        self.entries = np.where(faults == 0, self.entry_of[kinds], BAD_SIZE)
+        asking = np.flatnonzero(faults == rules.RECORD_TOO_LARGE)
         return (int(asking[0]), ASKS) if asking.size else (self.places.size, 0)
 
     def list_more(self) -> None:
@@ -142,15 +137,9 @@ class XrayFrames(ListedFrames):
         return Frame(*self.listed[:BEGINS_BUFFER, row].tolist())
 
 
-def entries_by_kind(format: Format) -> tuple[I64, I64]:
-    """Return entry and size of sound records by kind, both of shape (kinds,).
-
-    The size is 0 where it differs.
-    """
+def entries_by_kind(format: Format) -> I64:
+    """Return the entries of sound records by kind, of shape (kinds,)."""
     entries = np.full(len(KIND_NAMES), BAD_SIZE)
-    sizes = np.zeros(len(KIND_NAMES), np.int64)
     for entry, (*_, cls) in enumerate(kinds_of(format)):
-        kind = KIND_NAMES.index(cls.record)
-        entries[kind] = entry
-        sizes[kind] = cls.layout.fixed
-    return entries, sizes
+        entries[KIND_NAMES.index(cls.record)] = entry
+    return entries

@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 
 from fx_xray import rules
 from fx_xray.format import MAX_FUNCTION_ID, OBJECT_IDS
-from fx_xray.read.instr_map import Fault, Functions, InstrumentationMap, demangle, read_map
+from fx_xray.read.instr_map import (
+    Fault,
+    Function,
+    Functions,
+    InstrumentationMap,
+    demangle,
+    read_map,
+)
 from fxframework.errors import Rule, UsageError
 from fxframework.io import arena
 from fxframework.model.strings import StringPool
@@ -88,26 +95,20 @@ class Symbols:
 
     def name(self, id: int) -> str | None:
         """Return the name of a function, demangled where that was asked for; None: not known."""
-        function_name, own = self._found(id)
-        name = function_name.name(own)
+        name = self.function(id).name
         if name is None:
             name = self.given.get(id)
         return demangle(name) if name is not None and self.demangled else name
 
-    def linkage_name(self, id: int) -> str | None:
-        """Return the name of a function as in the linker; None: not known."""
-        function_symbol, own = self._found(id)
-        return function_symbol.linkage_name(own)
-
-    def address(self, id: int) -> int:
-        """Return the address of a function in its object; 0: not known."""
-        found, own = self._found(id)
-        return found.address(own)
+    def function(self, id: int) -> Function:
+        """Return what the map of its object says of a function."""
+        functions, own = self._found(id)
+        return functions.of(own)
 
     def source(self, id: int) -> str | None:
         """file:line:column of a function; None: not known, as without debug information."""
-        found, own = self._found(id)
-        return found.source(own)
+        functions, own = self._found(id)
+        return functions.source(own) or None
 
     def ambiguous(self, id: int) -> bool:
         """Return whether several of the maps may be of the function's object (AMBIGUOUS_OBJECT).
@@ -129,7 +130,7 @@ class Symbols:
         """
         kept, own = divmod(id, OBJECT_IDS)
         main = self.maps.get(0)
-        if kept and main is not None and main.functions.address(id):
+        if kept and main is not None and main.functions.of(id).address:
             # A program of very many functions, which are numbered through.
             return [(0, id)]
         if self.whole_ids or id > MAX_FUNCTION_ID:

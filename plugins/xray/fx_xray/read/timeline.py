@@ -35,19 +35,19 @@ from fx_xray.format import (
     METADATA_BYTES,
     NEW_CPU,
     NO_CPU,
-    ORPHAN,
     SIGN,
     TSC_WRAP,
     TYPED,
     TYPED_EVENT,
     BasicArgument,
     BasicFunction,
+    CallArgument,
     Function,
 )
-from fx_xray.read.columns import expanded, let_rise_on, shifted
+from fx_xray.read.columns import are_back, expanded, is_below, let_rise_on
 from fx_xray.read.events import Events
 from fx_xray.read.frames import Records
-from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
+from fxframework.kernels.sorting import ends_of_runs, stable_order
 from fxframework.wire.state import Change, register_columns
 
 __all__ = ["BasicThreads", "FdrThreads", "ThreadRows", "Threads", "in_time"]
@@ -64,7 +64,6 @@ PEEKED: Final = 8
 """Records that are read of each of many threads, to know when it begins."""
 HELD: Final = 1 << 20
 """Events that are held, about, before the earliest of them are given out though few."""
-TYPE_BYTES: Final = 2
 Columns = dict[str, NDArray[Any]]
 
 
@@ -82,7 +81,7 @@ class ThreadRows(NamedTuple):
     """
     code: NDArray[np.uint8]
     flags: NDArray[np.uint8]
-    """FIRST, CUT, ORPHAN, FOLLOWS and ARGUED (``format``)."""
+    """FIRST, CUT, FOLLOWS and ARGUED (``format``)."""
     first: I64
     based: I64
     """The rows that are FIRST or CUT, ascending."""
@@ -99,7 +98,7 @@ class ThreadStates:
         self.record = rows.record[rows.first[:-1]]
         """The number of the next record."""
         self.base = np.zeros(count, np.int64)
-        """The time that deltas are added to; in basic mode that of the last call."""
+        """The time that deltas are added to."""
         self.cpu = np.full(count, NO_CPU)
         self.function = np.zeros(count, np.int64)
         """The function of the last call."""
@@ -129,8 +128,6 @@ class Walked:
     """The first row of each part."""
     part_last: I64
     """The last row of each part."""
-    goes_on: Bools
-    """Whether records of the last row of each part are left."""
 
     def last_records(self, rows: I64 | slice = slice(None)) -> I64:
         """Return the last record of some rows."""
@@ -146,37 +143,33 @@ class Part(NamedTuple):
     """The records that are events."""
     key: I64
     """When each event comes."""
-    threads: I64
-    """The threads that have events."""
-    begins: I64
-    """The first event of each of these threads."""
-
-    def without_empty(self, counts: I64) -> Part:
-        """Return the same, but for threads that have no events; ``counts`` are those of each."""
-        has_some = counts > 0
-        begins = np.cumsum(counts) - counts
-        return self._replace(threads=self.threads[has_some], begins=begins[has_some])
 
     def where(self, mask: Bools) -> Part:
         """Return the events where a mask holds."""
-        counts = np.zeros(0, np.int64)
-        if mask.size:
-            counts = np.add.reduceat(mask, self.begins, dtype=np.int64)
-        chosen = self._replace(rows=self.rows[mask], key=self.key[mask])
-        return chosen.without_empty(counts)
+        return self._replace(rows=self.rows[mask], key=self.key[mask])
+
+
+def add_values(columns: Columns) -> None:
+    """Add columns for what only arguments and custom and typed events have."""
+    columns["value"] = np.zeros(columns["kind"].size, np.uint64)
+    columns["size"] = np.zeros(columns["kind"].size, np.int32)
 
 
 class Threads(abc.ABC):
-    """Reads the events of threads, some of each of several at a time."""
+    """Reads the events of threads, some of each of several at a time.
+
+    ``most`` is the largest record, in bytes; 0 for any.
+    """
 
     step: int
     """Bytes of records that follow one another in one row."""
-    most = 0
-    """The largest record, in bytes; 0 for any."""
+    argument: Any
+    """The class of records of arguments."""
 
-    def __init__(self, records: Records, rows: ThreadRows) -> None:
+    def __init__(self, records: Records, rows: ThreadRows, *, most: int = 0) -> None:
         self.records = records
         self.rows = rows
+        self.most = most
         self.end_record = rows.record[rows.first[1:]]
         """The number of the record behind the last one of each thread."""
         self.states = ThreadStates(rows)
@@ -200,9 +193,10 @@ class Threads(abc.ABC):
             key = key[events]
         begins = np.searchsorted(events, walked.first[part_first])
         counts = np.diff(begins, append=events.size)
-        part = Part(columns, events, key, walked.thread[part_first], begins)
-        part = part.without_empty(counts)
-        let_rise_on(part.key, part.begins, part.threads, self.states.latest)
+        has_some = counts > 0
+        threads = walked.thread[part_first[has_some]]
+        let_rise_on(key, begins[has_some], threads, self.states.latest)
+        part = Part(columns, events, key)
         if self.most and "size" in columns:
             payload_bytes = columns["size"][events].astype(np.int64)
             fits = METADATA_BYTES + payload_bytes <= self.most
@@ -232,13 +226,12 @@ class Threads(abc.ABC):
         begin[part_first] += self.step * skipped
         count[part_first] -= skipped
         continued = part_first[skipped > 0]
-        flags[continued] &= np.uint8(0xFF - FIRST - ORPHAN)
+        flags[continued] &= np.uint8(0xFF - FIRST)
         flags[continued] |= np.uint8(FOLLOWS)
         # The last records of its last row may be left for later.
         left = rows.record[end_row] - end_record
-        goes_on = left > 0
         count[part_last] -= left
-        flags[part_last[goes_on]] &= np.uint8(0xFF - ARGUED)
+        flags[part_last[left > 0]] &= np.uint8(0xFF - ARGUED)
         place, first_records = expanded(begin, count, self.step)
         return Walked(
             row=row,
@@ -251,115 +244,149 @@ class Threads(abc.ABC):
             first=first_records,
             part_first=part_first,
             part_last=part_last,
-            goes_on=goes_on,
         )
 
-    @abc.abstractmethod
     def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
         """Return an event for each record, the biased time by which it comes, and which rows count.
 
         The states of the threads go on behind the records.
         """
+        count = walked.place.size
+        out: Columns = {
+            "kind": np.empty(count, np.uint8),
+            "function": np.empty(count, np.uint32),
+            "offset": walked.place,
+            "thread": np.repeat(walked.thread.astype(np.int32), walked.count),
+        }
+        code = walked.code
+        is_function = code == FUNCTION
+        is_argument = code == CALL_ARGUMENT
+        is_event = (code == CUSTOM_EVENT) | (code == TYPED_EVENT)
+        if (is_argument | is_event).any():
+            add_values(out)
+        function = np.flatnonzero(is_function)
+        argument = np.flatnonzero(is_argument)
+        tsc, cpu = self.read_calls(out, walked)
+        self._read_arguments(out, walked, argument)
+        # Calls that arguments follow are such, also where they say nothing of them.
+        argued = walked.last_records(np.flatnonzero(walked.flags & ARGUED))
+        is_entry = out["kind"][argued] == ENTER
+        out["kind"][argued[is_entry]] = ENTER_ARG
+        if function.size:
+            self.mark_back(out["kind"], walked, function, tsc)
+        self._go_on(walked, out, tsc, cpu, function)
+        out |= {"tsc": tsc.view(np.uint64), "cpu": cpu}
+        return out, tsc ^ SIGN, is_function | is_argument | is_event
 
+    @abc.abstractmethod
+    def read_calls(self, out: Columns, walked: Walked) -> tuple[I64, NDArray[np.uint16]]:
+        """Read kind and function of calls into ``out``; return time and CPU of each record."""
 
-def columns_of(walked: Walked) -> Columns:
-    """Return columns for an event of each record, still without its kind, function, time and CPU.
+    @abc.abstractmethod
+    def mark_back(self, kinds: NDArray[np.uint8], walked: Walked, function: I64, tsc: I64) -> None:
+        """Mark the calls that are earlier than the one before in their thread.
 
-    Calls have no ``value`` and ``size``, which then are not there.
-    """
-    count = walked.place.size
-    return {
-        "kind": np.empty(count, np.uint8),
-        "function": np.empty(count, np.uint32),
-        "offset": walked.place,
-        "thread": np.repeat(walked.thread.astype(np.int32), walked.count),
-    }
+        ``function`` are the rows of calls, at least one.
+        """
 
+    def of_call(self, walked: Walked, row: I64, values: Any, of_thread: I64) -> I64:
+        """Return, for rows of arguments, what the call before each has in the column ``values``.
 
-def add_values(columns: Columns) -> None:
-    """Add columns for what only arguments and custom and typed events have."""
-    columns["value"] = np.zeros(columns["kind"].size, np.uint64)
-    columns["size"] = np.zeros(columns["kind"].size, np.int32)
+        ``of_thread`` has the value of the last call that was read before, by thread.
+        """
+        calls = np.flatnonzero(walked.code == FUNCTION)
+        # The last row of calls before each; 0 stands for none.
+        call_number = np.searchsorted(calls, row)
+        call = np.append(-1, calls)[call_number]
+        own_values = np.append(0, values[walked.last_records(calls)])[call_number]
+        part_number = np.searchsorted(walked.part_first, row, side="right") - 1
+        is_in_part = call >= walked.part_first[part_number]
+        return np.where(is_in_part, own_values, of_thread[walked.thread[row]])
+
+    def _read_arguments(self, out: Columns, walked: Walked, row: I64) -> None:
+        """Read arguments of calls, and of none."""
+        if not row.size:
+            return
+        record = walked.first[row]
+        has_call = walked.flags[row] & FOLLOWS != 0
+        function = self.of_call(walked, row, out["function"], self.states.function)
+        out["kind"][record] = ARGUMENT
+        out["function"][record] = np.where(has_call, function, 0)
+        (values,) = self.records.fields(self.argument, walked.begin[row], "value")
+        out["value"][record] = values.view(np.uint64)
+        out["size"][record] = np.where(has_call, 0, -1)
+
+    def _go_on(
+        self, walked: Walked, out: Columns, tsc: I64, cpu: NDArray[np.uint16], function: I64
+    ) -> None:
+        """Enter what the records say of those behind them."""
+        states = self.states
+        thread = walked.thread
+        last_records = walked.last_records(walked.part_last)
+        threads = thread[walked.part_last]
+        states.base[threads] = tsc[last_records]
+        states.cpu[threads] = cpu[last_records]
+        if function.size:
+            of_call = thread[function]
+            last_functions = function[ends_of_runs(of_call)]
+            last_call = walked.last_records(last_functions)
+            states.last_call[thread[last_functions]] = tsc[last_call]
+            states.function[thread[last_functions]] = out["function"][last_call]
 
 
 class FdrThreads(Threads):
     """Reads events of the flight data recorder."""
 
     step = FUNCTION_BYTES
-
-    def __init__(self, records: Records, rows: ThreadRows, *, most: int) -> None:
-        super().__init__(records, rows)
-        self.most = most
+    argument = CallArgument
 
     def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
-        """Return an event for each record, as ``Threads.events`` says."""
-        out = columns_of(walked)
-        first_records = walked.first
-        code = walked.code
-        is_function = code == FUNCTION
-        is_argument = code == CALL_ARGUMENT
-        is_event = (code == CUSTOM_EVENT) | (code == TYPED_EVENT)
-        is_shown = is_function | is_argument | is_event
-        if (is_argument | is_event).any():
-            add_values(out)
+        """Return an event for each record, as ``Threads.events`` says.
+
+        Up to version 4, custom and typed events have times of their own.
+        """
+        out, order, is_shown = super().events(walked)
+        if self.records.version >= EVENT_DELTA_VERSION:
+            return out, order, is_shown
+        tsc = out["tsc"].view(np.int64)
+        for kind in (CUSTOM_EVENT, TYPED_EVENT):
+            row = np.flatnonzero(walked.code == kind)
+            record = walked.first[row]
+            (own_times,) = self.records.metadata(kind, walked.begin[row], "tsc")
+            order[record] = in_place(own_times, tsc[record]) ^ SIGN
+            tsc[record] = own_times
+            out["cpu"][record] = NO_CPU
+            if kind == CUSTOM_EVENT and self.records.version == EVENT_CPU_VERSION:
+                (out["cpu"][record],) = self.records.metadata(kind, walked.begin[row], "cpu")
+        return out, order, is_shown
+
+    def read_calls(self, out: Columns, walked: Walked) -> tuple[I64, NDArray[np.uint16]]:
+        """Read calls and events into ``out``; return time and CPU of each record."""
         # Functions are most of all: the others are read as such too, which is cheaper than to pick.
         names = ("kind", "function_id", "delta")
         columns = self.records.fields(Function, walked.place, *names)
         out["kind"][:], out["function"][:], delta = columns
-        other_records = first_records[~is_function]
+        other_records = walked.first[walked.code != FUNCTION]
         out["kind"][other_records] = 0
         out["function"][other_records] = 0
         delta[other_records] = 0
-        own_times = self._read_events(out, delta, walked, np.flatnonzero(is_event))
-        tsc, cpu = self._state(walked, delta)
-        self._read_arguments(out, walked, np.flatnonzero(is_argument))
-        # Calls that arguments follow are such, also where they say nothing of them.
-        argued = walked.last_records(np.flatnonzero(walked.flags & ARGUED))
-        is_entry = out["kind"][argued] == ENTER
-        out["kind"][argued[is_entry]] = ENTER_ARG
-        function = np.flatnonzero(is_function)
-        self._mark_back(out["kind"], walked, function, tsc)
-        self._go_on(walked, out, tsc, cpu, function)
-        order = tsc ^ SIGN
-        if own_times is not None:
-            event = first_records[is_event]
-            order[event] = in_place(own_times, tsc[event]) ^ SIGN
-            tsc[event] = own_times
-            cpu[event] = NO_CPU
-            if self.records.version == EVENT_CPU_VERSION:
-                custom = np.flatnonzero(code == CUSTOM_EVENT)
-                places = walked.begin[custom]
-                (cpu[first_records[custom]],) = self.records.metadata(CUSTOM_EVENT, places, "cpu")
-        out |= {"tsc": tsc.view(np.uint64), "cpu": cpu}
-        return out, order, is_shown
-
-    def _read_events(self, out: Columns, delta: I64, walked: Walked, event: I64) -> I64 | None:
-        """Read custom and typed events; return their own times, up to version 4."""
-        with_deltas = self.records.version >= EVENT_DELTA_VERSION
-        own_times = None
-        time_name = "delta"
-        if event.size and not with_deltas:
-            own_times = np.zeros(event.size, np.int64)
-            time_name = "tsc"
         for kind, shown_kind in ((CUSTOM_EVENT, CUSTOM), (TYPED_EVENT, TYPED)):
-            is_of_kind = walked.code[event] == kind
-            row = event[is_of_kind]
-            if not row.size:
-                continue
-            record = walked.first[row]
-            begin = walked.begin[row]
-            size, time = self.records.metadata(kind, begin, "_size", time_name)
-            if own_times is None:
-                delta[record] = time
-            else:
-                own_times[is_of_kind] = time
-            out["kind"][record] = shown_kind
-            if kind == TYPED_EVENT:
-                (event_type,) = self.records.metadata(kind, begin, "event_type")
-                out["function"][record] = event_type
-            out["value"][record] = begin + METADATA_BYTES
-            out["size"][record] = size
-        return own_times
+            row = np.flatnonzero(walked.code == kind)
+            if row.size:
+                self._read_events(out, delta, walked, row, kind)
+                out["kind"][walked.first[row]] = shown_kind
+        return self._state(walked, delta)
+
+    def _read_events(self, out: Columns, delta: I64, walked: Walked, row: I64, kind: int) -> None:
+        """Read custom or typed events into ``out``, and into ``delta`` if they have one."""
+        record = walked.first[row]
+        begin = walked.begin[row]
+        out["value"][record] = begin + METADATA_BYTES
+        (out["size"][record],) = self.records.metadata(kind, begin, "_size")
+        if kind == TYPED_EVENT:
+            (out["function"][record],) = self.records.metadata(kind, begin, "event_type")
+        if self.records.version >= EVENT_DELTA_VERSION:
+            (delta[record],) = self.records.metadata(kind, begin, "delta")
 
     def _state(self, walked: Walked, delta: I64) -> tuple[I64, NDArray[np.uint16]]:
         """Return time and CPU as of each record.
@@ -402,32 +429,8 @@ class FdrThreads(Threads):
         _, cpu_of_record = register_columns(0, sums.size, cpu_sets, cpu_before)
         return sums + times, cpu_of_record.astype(np.uint16)
 
-    def _read_arguments(self, out: Columns, walked: Walked, row: I64) -> None:
-        """Read arguments of calls, and of none."""
-        if not row.size:
-            return
-        record = walked.first[row]
-        has_call = walked.flags[row] & FOLLOWS != 0
-        calls = np.flatnonzero(walked.code == FUNCTION)
-        last_functions = out["function"][walked.last_records(calls)]
-        # The last row of calls before each; 0 stands for none.
-        call_number = np.searchsorted(calls, row)
-        call = np.append(-1, calls)[call_number]
-        own_function = np.append(np.uint32(0), last_functions)[call_number]
-        part_number = np.searchsorted(walked.part_first, row, side="right") - 1
-        function_before = self.states.function[walked.thread[row]]
-        is_in_part = call >= walked.part_first[part_number]
-        function = np.where(is_in_part, own_function, function_before)
-        out["kind"][record] = ARGUMENT
-        out["function"][record] = np.where(has_call, function, 0)
-        (value,) = self.records.metadata(CALL_ARGUMENT, walked.begin[row], "value")
-        out["value"][record] = value.view(np.uint64)
-        out["size"][record] = np.where(has_call, 0, -1)
-
-    def _mark_back(self, kinds: NDArray[np.uint8], walked: Walked, function: I64, tsc: I64) -> None:
+    def mark_back(self, kinds: NDArray[np.uint8], walked: Walked, function: I64, tsc: I64) -> None:
         """Mark the calls that are earlier than the one before in their thread."""
-        if not function.size:
-            return
         begins = walked.first[function]
         end_times = tsc[walked.last_records(function)]
         thread = walked.thread[function]
@@ -436,95 +439,38 @@ class FdrThreads(Threads):
         is_back &= walked.flags[function] & FOLLOWS == 0
         kinds[begins[is_back]] |= BACK
 
-    def _go_on(
-        self, walked: Walked, out: Columns, tsc: I64, cpu: NDArray[np.uint16], function: I64
-    ) -> None:
-        """Enter what the records say of those behind them."""
-        states = self.states
-        thread = walked.thread
-        last_records = walked.last_records(walked.part_last)
-        threads = thread[walked.part_last]
-        states.base[threads] = tsc[last_records]
-        states.cpu[threads] = cpu[last_records]
-        if function.size:
-            of_call = thread[function]
-            last_functions = function[ends_of_runs(of_call)]
-            last_call = walked.last_records(last_functions)
-            states.last_call[thread[last_functions]] = tsc[last_call]
-            states.function[thread[last_functions]] = out["function"][last_call]
-
 
 class BasicThreads(Threads):
     """Reads events of basic mode."""
 
     step = BASIC_BYTES
+    argument = BasicArgument
 
-    def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
-        """Return an event for each record, as ``Threads.events`` says."""
-        out = columns_of(walked)
-        place = walked.place
-        states = self.states
-        thread = out["thread"]
-        is_argument = self._is_argument(place)
-        call = np.flatnonzero(~is_argument)
-        argument = np.flatnonzero(is_argument)
-        cpus, kinds, functions, tsc = self.records.fields(
-            BasicFunction, place[call], "cpu", "kind", "function_id", "tsc"
-        )
-        # Of an argument: those of the last call before it, of its thread.
-        call_number = np.cumsum(~is_argument) - 1
-        part_begins = walked.first[walked.part_first]
-        first_record = np.repeat(part_begins, np.diff(part_begins, append=place.size))
-        # Number -1, before the first call, is the last of these: no record.
-        call_record = np.append(call, -1)[call_number]
-        is_here = call_record >= first_record
-        has_call = np.ones(place.size, np.bool_)
-        orphan_rows = walked.flags & ORPHAN != 0
-        has_call[walked.first[orphan_rows]] = False
+    def read_calls(self, out: Columns, walked: Walked) -> tuple[I64, NDArray[np.uint16]]:
+        """Read calls into ``out``; return time and CPU of each record.
 
-        def known(of_calls: I64, of_threads: I64) -> I64:
-            own = np.append(of_calls, 0)[call_number]
-            return np.where(is_here, own, of_threads[thread])
-
-        times = known(tsc, states.base)
-        function = known(functions, states.function)
-        cpu = known(cpus, states.cpu)
-        self._mark_arguments(kinds, walked, call, is_argument)
-        is_back = are_back(tsc, tsc, thread[call], states.base)
-        out["kind"][call] = kinds + BACK * is_back
+        Arguments have those of the call before them.
+        """
+        # Calls are most of all: arguments are read as such too, which is cheaper than to pick.
+        names = ("cpu", "kind", "function_id", "tsc")
+        columns = self.records.fields(BasicFunction, walked.place, *names)
+        cpu, out["kind"][:], out["function"][:], tsc = columns
+        argument = np.flatnonzero(walked.code == CALL_ARGUMENT)
         if argument.size:
-            add_values(out)
-            out["kind"][argument] = ARGUMENT
-            (value,) = self.records.fields(BasicArgument, place[argument], "value")
-            out["value"][argument] = value.view(np.uint64)
-            out["size"][argument] = np.where(has_call[argument], 0, -1)
-        out["function"] = np.where(has_call, function, 0).astype(np.uint32)
-        out["cpu"] = np.where(has_call, cpu, NO_CPU).astype(np.uint16)
-        out["tsc"] = times.view(np.uint64)
-        last_records = walked.last_records(walked.part_last)
-        threads = thread[last_records]
-        states.base[threads] = times[last_records]
-        states.cpu[threads] = out["cpu"][last_records]
-        states.function[threads] = out["function"][last_records]
-        all_rows = np.ones(walked.count.size, np.bool_)
-        return out, times ^ SIGN, all_rows
+            record = walked.first[argument]
+            has_call = walked.flags[argument] & FOLLOWS != 0
+            tsc[record] = self.of_call(walked, argument, tsc, self.states.last_call)
+            cpu_of_call = self.of_call(walked, argument, cpu, self.states.cpu)
+            cpu[record] = np.where(has_call, cpu_of_call, NO_CPU)
+        return tsc, cpu.astype(np.uint16)
 
-    def _mark_arguments(self, kinds: I64, walked: Walked, call: I64, is_argument: Bools) -> None:
-        """Let calls that arguments follow be such, also where they say nothing of them."""
-        # Between a call and its arguments, no row ends.
-        is_argued = np.append(is_argument[1:], False)
-        is_argued[walked.last_records()] = False
-        # The record behind the last one of a part is not among these, but in the file.
-        last_records = walked.last_records(walked.part_last[walked.goes_on])
-        places_behind = walked.place[last_records] + BASIC_BYTES
-        is_argued[last_records] = self._is_argument(places_behind)
-        kinds[is_argued[call] & (kinds == ENTER)] = ENTER_ARG
-
-    def _is_argument(self, places: I64) -> Bools:
-        """Return which of the records at some places are arguments."""
-        types = self.records.numbers.integers(places, TYPE_BYTES, big=self.records.big)
-        is_argument: Bools = types != 0
-        return is_argument
+    def mark_back(self, kinds: NDArray[np.uint8], walked: Walked, function: I64, tsc: I64) -> None:
+        """Mark the calls that are earlier than the one before in their thread."""
+        del function  # any call of a row may be earlier than the one before
+        calls = np.flatnonzero(kinds < ARGUMENT)
+        thread = np.repeat(walked.thread, walked.count)[calls]
+        is_back = are_back(tsc[calls], tsc[calls], thread, self.states.last_call)
+        kinds[calls[is_back]] |= BACK
 
 
 def in_place(own: I64, base: I64) -> I64:
@@ -535,23 +481,6 @@ def in_place(own: I64, base: I64) -> I64:
     ahead = own - base
     is_near = (ahead >= 0) & (ahead < 1 << NEARBY)
     return np.where(is_near & ~is_below(own, base), own, base)
-
-
-def is_below(ticks: I64, others: I64) -> Bools:
-    """Return which ticks are below others, as numbers without a sign."""
-    return ticks.view(np.uint64) < others.view(np.uint64)
-
-
-def are_back(begin: I64, end: I64, thread: NDArray[Any], last_end: NDArray[np.int64]) -> Bools:
-    """Return which calls begin before the one before them in their thread ended.
-
-    ``begin`` and ``end`` are of calls that follow one another, those of each ``thread`` together;
-    ``last_end`` has by thread the end of the last call before these.
-    """
-    end_before = shifted(end)
-    is_first = begins_of_runs(thread)
-    end_before[is_first] = last_end[thread[is_first]]
-    return is_below(begin, end_before)
 
 
 def sets(records: I64, values: I64) -> Change:
@@ -632,15 +561,19 @@ class Window:
         self.held = 0
         rows = part.rows
         key = part.key
+        # Of events of one time, those of the first thread come first; those of a thread stay in
+        # order.
+        by_thread = stable_order(part.columns["thread"][rows])
+        if by_thread is not None:
+            rows = rows[by_thread]
+            key = key[by_thread]
         if until is not None:
             is_left = key >= until
-            part_left = part.where(is_left)
-            count_left = part_left.rows.size
-            if count_left:
-                columns = picked_columns(part.columns, part_left.rows)
-                held_part = part_left._replace(columns=columns, rows=np.arange(count_left))
-                self.parts = [held_part]
-                self.held = count_left
+            rows_left = rows[is_left]
+            if rows_left.size:
+                columns = picked_columns(part.columns, rows_left)
+                self.parts = [Part(columns, np.arange(rows_left.size), key[is_left])]
+                self.held = rows_left.size
                 rows = rows[~is_left]
                 key = key[~is_left]
         by_time = stable_order(key)
@@ -650,33 +583,23 @@ class Window:
 
 
 def joined(parts: list[Part]) -> Part:
-    """Return the events of several parts as one, in the order of threads."""
-    if len(parts) == 1 and (np.diff(parts[0].threads) > 0).all():
+    """Return the events of several parts as one."""
+    if len(parts) == 1:
         return parts[0]
     if any("value" in part.columns for part in parts):
         for part in parts:
             if "value" not in part.columns:
                 add_values(part.columns)
-    records = [part.columns["kind"].size for part in parts]
-    first_records = np.cumsum([0, *records[:-1]])
+    first_record = 0
+    rows = []
+    for part in parts:
+        rows.append(part.rows + first_record)
+        first_record += part.columns["kind"].size
     columns = {}
     for name in parts[0].columns:
         columns[name] = np.concatenate([part.columns[name] for part in parts])
-    events = [part.rows.size for part in parts]
-    rows = np.concatenate([part.rows for part in parts])
-    rows += np.repeat(first_records, events)
-    thread = np.concatenate([part.threads for part in parts])
-    first_events = np.cumsum([0, *events[:-1]])
-    begin = np.concatenate([part.begins for part in parts])
-    begin += np.repeat(first_events, [part.begins.size for part in parts])
-    count = np.diff(begin, append=rows.size)
-    # Of events of one time, those of the first thread come first; those of a thread stay in order.
-    order = np.argsort(thread, kind="stable")
-    event, firsts = expanded(begin[order], count[order], step=1)
-    is_first = begins_of_runs(thread[order])
     key = np.concatenate([part.key for part in parts])
-    threads = thread[order][is_first]
-    return Part(columns, rows[event], key[event], threads, firsts[is_first])
+    return Part(columns, np.concatenate(rows), key)
 
 
 def picked_columns(columns: Columns, rows: I64) -> Columns:

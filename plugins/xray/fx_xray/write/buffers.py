@@ -7,9 +7,8 @@ say, or that is on another CPU, has a clock before it: a NewCPUId or a TSCWrap.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import attrs
 import numpy as np
@@ -44,8 +43,7 @@ Bools = NDArray[np.bool_]
 NO_CLOCK: Final = -1
 
 
-@attrs.define(eq=False)
-class Rows:
+class Rows(NamedTuple):
     """Events with their numbers, those of each thread together and in their order: columns.
 
     They have those of ``Events``, whose times and values are int64 here.
@@ -64,20 +62,6 @@ class Rows:
     number: I64
     """A number that ascends in the order in which events were given; negative of those whose
     buffer was begun before."""
-
-    def take(self, rows: Any) -> Rows:
-        """Return the rows of an index or a mask."""
-        return Rows(*(column[rows] for column in self.columns()))
-
-    def columns(self) -> tuple[NDArray[Any], ...]:
-        """Return the columns, in the order of the attributes."""
-        return attrs.astuple(self, recurse=False)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Rows]) -> Rows:
-        """Return the rows of several parts, one behind the other."""
-        columns = zip(*(part.columns() for part in parts), strict=True)
-        return cls(*map(np.concatenate, columns))
 
 
 @attrs.define(eq=False)

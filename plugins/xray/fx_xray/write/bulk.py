@@ -17,7 +17,7 @@ from fx_xray.read.events import Events
 from fxframework.kernels.nesting import unfolded
 from fxframework.kernels.sorting import outer_first, places_among
 from fxframework.model.capture import Capture
-from fxframework.model.schema import ASYNC, TABLE_CODES, ArgType
+from fxframework.model.schema import ASYNC, STANDARD_TABLES, TABLE_CODES, ArgType
 from fxframework.model.table import Table
 
 __all__ = ["Calls"]
@@ -32,6 +32,13 @@ _NAMELESS: Final = b"instant"
 """Payload of an instant without a name, since llvm-xray refuses empty events."""
 
 
+def table_of(capture: Capture, name: str) -> Table:
+    """Return a table of a capture; an empty one if it has none of this name."""
+    if name in capture.schemas:
+        return capture.table(name)
+    return Table.of(STANDARD_TABLES[name], capture.strings)
+
+
 class Calls:
     """The calls of a capture's tables, as events in order of time.
 
@@ -43,23 +50,22 @@ class Calls:
     def __init__(self, capture: Capture) -> None:
         self.dropped: Counter[str] = Counter()
         self._pool = capture.strings
-        self._set_threads(capture)
-        slices = capture.table("slices")
+        self._set_threads(table_of(capture, "threads"))
+        slices = table_of(capture, "slices")
         asynchronous = slices.array("kind") == ASYNC
         self.dropped["asynchronous slices"] += int(asynchronous.sum())
         if asynchronous.any():
             slices = slices.select(~asynchronous)
-        instants = capture.table("instants") if "instants" in capture.schemas else None
-        if instants is not None:
-            elsewhere = instants.array("scope") == _ASYNC_SCOPE
-            self.dropped["asynchronous instants"] += int(elsewhere.sum())
-            instants = instants.select(~elsewhere)
-        self._categories(slices, instants)
+        instants = table_of(capture, "instants")
+        elsewhere = instants.array("scope") == _ASYNC_SCOPE
+        self.dropped["asynchronous instants"] += int(elsewhere.sum())
+        instants = instants.select(~elsewhere)
+        for table in (slices, instants):
+            self.dropped["categories"] += int((table.array("category") >= 0).sum())
         self.names, function = self._functions(slices)
         calls = self._of_slices(slices, function)
         columns = self._merged(calls, self._of_instants(instants))
-        args = capture.table("args") if "args" in capture.schemas else None
-        self.events = self._with_arguments(columns, slices, args)
+        self.events = self._with_arguments(columns, slices, table_of(capture, "args"))
         for name in capture.schemas:
             if name not in _WITH:
                 rows = sum(len(batch) for batch in capture.batches(name))
@@ -67,18 +73,14 @@ class Calls:
 
     # --- Threads -------------------------------------------------------------------------------
 
-    def _set_threads(self, capture: Capture) -> None:
+    def _set_threads(self, threads: Table) -> None:
         """Set the koids by thread, with one more entry for events without a listed thread."""
-        self.pids = np.zeros(1, np.uint64)
-        self.tids = np.zeros(1, np.uint64)
-        if "threads" in capture.schemas:
-            table = capture.table("threads")
-            ids = table.array("id")
-            size = int(ids.max(initial=-1)) + 2
-            self.pids = np.zeros(size, np.uint64)
-            self.tids = np.zeros(size, np.uint64)
-            self.pids[ids] = table.array("pid")
-            self.tids[ids] = table.array("tid")
+        ids = threads.array("id")
+        size = int(ids.max(initial=-1)) + 2
+        self.pids = np.zeros(size, np.uint64)
+        self.tids = np.zeros(size, np.uint64)
+        self.pids[ids] = threads.array("pid")
+        self.tids[ids] = threads.array("tid")
 
     def _threads(self, table: Table) -> NDArray[np.int32]:
         unlisted_thread = self.pids.size - 1
@@ -87,11 +89,6 @@ class Calls:
         return np.where(is_listed, ids, unlisted_thread).astype(np.int32)
 
     # --- Events --------------------------------------------------------------------------------
-
-    def _categories(self, slices: Table, instants: Table | None) -> None:
-        for table in (slices, instants):
-            if table is not None:
-                self.dropped["categories"] += int((table.array("category") >= 0).sum())
 
     def _functions(self, slices: Table) -> tuple[list[bytes], I64]:
         """Return the names in order of first call, and the index of each slice's name."""
@@ -134,27 +131,21 @@ class Calls:
             "row": rows,
         }
 
-    def _of_instants(self, instants: Table | None) -> dict[str, I64]:
-        count = 0 if instants is None else len(instants)
-        instant_columns: dict[str, Any] = dict.fromkeys(
-            ("time", "thread", "offset"), np.zeros(0, np.int64)
-        )
-        names = np.zeros(0, np.int64)
-        if instants is not None:
-            instant_columns = {"time": instants.array("ts"), "offset": instants.array("offset")}
-            instant_columns["thread"] = self._threads(instants)
-            names = instants.array("name")
-        codes, code = np.unique(names, return_inverse=True)
+    def _of_instants(self, instants: Table) -> dict[str, I64]:
+        """Return custom events, whose payloads are the names of the instants."""
+        codes, code = np.unique(instants.array("name"), return_inverse=True)
         texts = [self._name(code) or _NAMELESS for code in codes.tolist()]
         lengths = np.array([len(text) for text in texts], np.int64)
         starts = np.cumsum(lengths) - lengths
         self.payloads = np.frombuffer(b"".join(texts), np.uint8)
         code = code.reshape(-1)
         return {
-            **instant_columns,
-            "kind": np.full(count, CUSTOM, np.uint8),
-            "function": np.zeros(count, np.uint32),
-            "row": np.full(count, np.iinfo(np.int64).min),
+            "time": instants.array("ts"),
+            "offset": instants.array("offset"),
+            "thread": self._threads(instants),
+            "kind": np.full(code.size, CUSTOM, np.uint8),
+            "function": np.zeros(code.size, np.uint32),
+            "row": np.full(code.size, np.iinfo(np.int64).min),
             "value": starts[code],
             "size": lengths[code].astype(np.int32),
         }
@@ -176,29 +167,22 @@ class Calls:
             merged["time"] = np.maximum(merged["time"], 0)
         return merged
 
-    def _with_arguments(self, columns: dict[str, I64], slices: Table, args: Table | None) -> Events:
+    def _with_arguments(self, columns: dict[str, I64], slices: Table, args: Table) -> Events:
         """Return the events, with the arguments of a call directly after its entry."""
         values, parents = self._arguments(slices, args)
         if parents.size:
-            many = np.bincount(parents, minlength=len(slices))
             row = columns["row"]
-            entry = np.flatnonzero(row >= 0)
-            copies = np.ones(row.size, np.int64)
-            copies[entry] += many[row[entry]]
-            source_row = np.repeat(np.arange(row.size), copies)
-            first_copy = np.cumsum(copies) - copies
-            argument_number = np.arange(source_row.size) - first_copy[source_row]
-            """0 for the event itself, 1 and up for its arguments."""
-            is_argument = argument_number > 0
-            columns = {name: column[source_row] for name, column in columns.items()}
-            columns["kind"][first_copy[copies > 1]] = ENTER_ARG
-            columns["kind"][is_argument] = ARGUMENT
-            # Arguments are in order of their slice; `first` is the first argument of each slice.
-            first_argument = np.cumsum(many) - many
-            rows = columns["row"][is_argument]
-            columns["value"][is_argument] = values[
-                first_argument[rows] + argument_number[is_argument] - 1
-            ]
+            entries = np.flatnonzero(row >= 0)
+            entry_of_slice = np.zeros(len(slices), np.int64)
+            entry_of_slice[row[entries]] = entries
+            calls = entry_of_slice[parents]
+            columns["kind"][calls] = ENTER_ARG
+            arguments = {name: column[calls] for name, column in columns.items()}
+            arguments["kind"][:] = ARGUMENT
+            arguments["value"] = values
+            order = np.argsort(np.append(np.arange(row.size), calls), kind="stable")
+            for name, column in arguments.items():
+                columns[name] = np.append(columns[name], column)[order]
         return Events(
             kind=columns["kind"],
             function=columns["function"],
@@ -210,11 +194,8 @@ class Calls:
             size=columns["size"],
         )
 
-    def _arguments(self, slices: Table, args: Table | None) -> tuple[I64, I64]:
+    def _arguments(self, slices: Table, args: Table) -> tuple[I64, I64]:
         """Return the bits of slices' integer arguments, and their slices, in order."""
-        none = np.zeros(0, np.int64)
-        if args is None or not len(args):
-            return none, none
         kinds = args.array("type")
         tables = args.array("table")
         is_whole = np.isin(kinds, (*_SIGNED, *_UNSIGNED)) & (tables == TABLE_CODES["slices"])

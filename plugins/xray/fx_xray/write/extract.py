@@ -145,7 +145,7 @@ def pack(
     header.raw = _with_garbage(header, head, big=given.byte_order != "little")
     order = asked_order(options, WRITTEN_ORDER)
     packer = packer_of(form, sink, header, byte_order=order, left_out=left_out)
-    first_thread = packer.add_koids(*whole.event_threads())
+    packer.add_koids(*whole.event_threads())
     # The first time beyond int64 nanoseconds.
     beyond = -(-LATEST * (whole.frequency or NS_PER_SECOND) // NS_PER_SECOND)
     for events in chosen_events(view):
@@ -154,7 +154,7 @@ def pack(
             if late.any():
                 timeless.append(picked(events, late))
                 events = picked(events, ~late)
-        packer.write(events, whole.payloads, first_thread)
+        packer.write(events, whole.payloads)
     return dropped + packer.close()
 
 

@@ -49,27 +49,24 @@ MOST_PADDED: Final = 1 << 26
 class Merger:
     """Writes the calls of captures into one trace (``fxframework.registry.ExportSession``).
 
-    ``version`` 0 is the newest, ``buffer_size`` 0 the default of the flight data recorder. The
-    frequency is that of the first capture; times of others are converted to it, rounded to the
-    nearest tick. ``names`` is the file for the names of functions, as CSV.
+    The options ``version``, ``buffer_size`` and ``write_byte_order`` select the form of the file,
+    ``names`` a file for the names of functions, as CSV. The frequency is that of the first capture;
+    times of others are converted to it, rounded to the nearest tick. Raises UsageError or
+    WriteRefusedError for invalid options.
     """
 
-    def __init__(
-        self,
-        sink: Sink,
-        form: str,
-        *,
-        version: int = 0,
-        buffer_size: int = 0,
-        byte_order: str = "",
-        names: str = "",
-    ) -> None:
+    def __init__(self, form: str, sink: Sink, options: Mapping[str, Any]) -> None:
         self._sink = sink
         self._form = form
-        self._version = checked_version(form, version)
+        self._version = checked_version(form, int(options.get("version") or 0))
+        buffer_size = int(options.get("buffer_size") or 0)
         self._buffer_size = checked_size(form, self._version, buffer_size)
         """In basic mode 0."""
-        self._byte_order = byte_order
+        self._byte_order = asked_order(options, WRITTEN_ORDER)
+        names = str(options.get("names") or "")
+        if names and Path(names).exists():
+            remedy = "choose another name"
+            raise WriteRefusedError("the file already exists", path=names, remedy=remedy)
         self._names_file = names
         self._packer: Packer | None = None
         self._frequency = NS_PER_SECOND
@@ -124,7 +121,7 @@ class Merger:
         wanted_rate = self._frequency or NS_PER_SECOND
         if rate != wanted_rate:
             self._dropped[FREQUENCIES] += 1
-        first_thread = packer.add_koids(*trace.event_threads())
+        packer.add_koids(*trace.event_threads())
         # Behind captures of other formats, whose functions were numbered from 1 on, functions get
         # numbers behind those.
         shift = self._last if self._names else 0
@@ -139,7 +136,7 @@ class Merger:
                 function = np.where(has_function, function + np.uint32(shift), function)
             tsc = converted(events.tsc, rate, wanted_rate)
             renumbered = events._replace(function=function, tsc=tsc)
-            packer.write(renumbered, trace.payloads, first_thread)
+            packer.write(renumbered, trace.payloads)
         self._list_functions(trace, shift)
 
     def _list_functions(self, capture: Capture, shift: int) -> None:
@@ -167,7 +164,7 @@ class Merger:
                 self._last += 1
                 self._names[name] = self._listed_as(self._last, name)
             numbers.append(self._names[name])
-        first_thread = packer.add_koids(calls.pids, calls.tids)
+        packer.add_koids(calls.pids, calls.tids)
         number_of_function = np.array([*numbers, 0], np.uint32)
         for events in parts_of(calls.events, AT_ONCE):
             has_function = events.kind <= ARGUMENT
@@ -175,7 +172,7 @@ class Merger:
             function = np.where(has_function, own_numbers, events.function)
             tsc = converted(events.tsc, NS_PER_SECOND, wanted)
             renumbered = events._replace(function=function, tsc=tsc)
-            packer.write(renumbered, calls.payloads, first_thread)
+            packer.write(renumbered, calls.payloads)
 
     def _listed_as(self, number: int, name: bytes) -> int:
         self._listed[number] = name
@@ -243,24 +240,4 @@ def _listing(names: Mapping[int, bytes]) -> bytes:
     return out.getvalue().encode(errors="surrogateescape")
 
 
-def open_any_merge(form: str, sink: Sink, options: Mapping[str, Any]) -> Merger:
-    """Open a session that merges captures into a trace of a format.
-
-    The options ``version``, ``buffer_size`` and ``write_byte_order`` select the form of the file,
-    ``names`` a file for the names of functions. Raises UsageError or WriteRefusedError for invalid
-    values.
-    """
-    names = str(options.get("names") or "")
-    if names and Path(names).exists():
-        raise WriteRefusedError("the file already exists", path=names, remedy="choose another name")
-    return Merger(
-        sink,
-        form,
-        version=int(options.get("version") or 0),
-        buffer_size=int(options.get("buffer_size") or 0),
-        byte_order=asked_order(options, WRITTEN_ORDER),
-        names=names,
-    )
-
-
-open_merge, open_merge_basic = (partial(open_any_merge, form) for form in FORMS)
+open_merge, open_merge_basic = (partial(Merger, form) for form in FORMS)

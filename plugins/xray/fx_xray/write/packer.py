@@ -45,12 +45,17 @@ from fx_xray.format import (
     Now,
     class_of,
 )
-from fx_xray.read.columns import expanded, latest, let_rise_on
-from fx_xray.read.events import Events, parts_of, picked
+from fx_xray.read.columns import latest, let_rise_on
+from fx_xray.read.events import Events, joined, parts_of, picked
 from fx_xray.write.buffers import NO_CLOCK, Buffers, Rows, buffers_of
 from fx_xray.write.encoder import refused
 from fxframework.io.sink import Sink
-from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
+from fxframework.kernels.sorting import (
+    begins_of_runs,
+    ends_of_runs,
+    joined_ranges,
+    stable_order,
+)
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import TextColumn
 from fxframework.wire.cursor import RefusalError
@@ -125,25 +130,26 @@ class Packer(ABC):
         self.ids = IdAllocator(self.form, header.version)
         self.processes = np.zeros(0, np.int64)
         self.numbers = np.zeros(0, np.int64)
+        self.first = 0
+        """The first of the threads that were added last."""
         if dialect.order == "little":
             sink.write(bytes(header.raw or header.pack()))
         else:
             sink.write(attrs.evolve(header, byte_order=byte_order).pack())
 
-    def add_koids(self, pids: U64, tids: U64) -> int:
-        """Add the threads of a capture by their koids; return the number of the first one."""
-        first_thread = self.numbers.size
+    def add_koids(self, pids: U64, tids: U64) -> None:
+        """Add the threads of a capture by their koids."""
         self.add_threads(*self.ids.numbers(pids, tids))
-        return first_thread
 
     def add_threads(self, processes: I64, numbers: I64) -> None:
         """Add threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
+        self.first = self.numbers.size
         self.processes = np.append(self.processes, processes.astype(np.int64))
         self.numbers = np.append(self.numbers, numbers.astype(np.int64))
 
     @abstractmethod
-    def write(self, events: Events, payloads: U8, first: int = 0) -> None:
-        """Write events, whose ``thread``, counted from ``first``, is the number of an added one.
+    def write(self, events: Events, payloads: U8) -> None:
+        """Write events, whose ``thread`` counts from the first of those that were added last.
 
         The events of each thread are in program order, with arguments after their calls.
         """
@@ -325,7 +331,7 @@ class RecorderPacker(Packer):
         self.wall = np.append(self.wall, np.full(count, SIGN))
         self.rank = np.append(self.rank, np.full(count, LATEST))
 
-    def write(self, events: Events, payloads: U8, first: int = 0) -> None:
+    def write(self, events: Events, payloads: U8) -> None:
         """Write events, of added threads; some are held until there are more, or ``close``."""
         count = events.kind.size
         has_payload = np.flatnonzero(events.kind >= CUSTOM)
@@ -342,7 +348,7 @@ class RecorderPacker(Packer):
             function=events.function,
             tsc=events.tsc.view(np.int64),
             cpu=events.cpu,
-            thread=events.thread + np.int32(first),
+            thread=events.thread + np.int32(self.first),
             offset=events.offset,
             value=values,
             size=events.size,
@@ -392,10 +398,10 @@ class RecorderPacker(Packer):
 
     def _sorted_rows(self) -> Rows:
         """Return the events that wait, in the order of threads."""
-        rows = Rows.joined(self.waiting)
+        rows = joined(self.waiting)
         order = stable_order(rows.thread.astype(np.int64))
         if order is not None:
-            rows = rows.take(order)
+            rows = picked(rows, order)
         return rows
 
     def _without_losses(self, rows: Rows) -> Rows:
@@ -432,14 +438,14 @@ class RecorderPacker(Packer):
                 self._leave_out(rows, name, losses[name])
         is_lost |= is_orphan
         if is_lost.any():
-            return rows.take(~is_lost)
+            return picked(rows, ~is_lost)
         return rows
 
     def _leave_out(self, rows: Rows, name: str, is_left_out: Bools) -> None:
         """Count rows that are not written, in the order in which they came."""
         lost = np.flatnonzero(is_left_out)
         in_order = lost[np.argsort(rows.number[lost], kind="stable")]
-        self.leave_out(rows.take(in_order), name)
+        self.leave_out(picked(rows, in_order), name)
 
     def _count_cpus(self, rows: Rows, is_unknown: Bools) -> None:
         """Count CPUs of events that the version cannot hold, and unknown ones where it has to."""
@@ -472,10 +478,10 @@ class RecorderPacker(Packer):
         """Keep the events of open buffers."""
         first_rows = buffers.first[is_open]
         end_rows = buffers.end[is_open]
-        index, _ = expanded(first_rows, end_rows - first_rows, step=1)
+        index = joined_ranges(first_rows, end_rows - first_rows)
         if buffers.is_lost.any():
             index = index[~buffers.is_lost[index]]
-        held = rows.take(index)
+        held = picked(rows, index)
         has_payload = np.flatnonzero(held.kind >= CUSTOM)
         gathered = TextColumn.gather(payloads, held.value[has_payload], held.size[has_payload])
         held.value[has_payload] = gathered.offsets[:-1]
@@ -528,7 +534,7 @@ class _Output:
         first_rows = buffers.first[numbers]
         end_rows = buffers.end[numbers]
         self._put_preambles(out, begins, numbers)
-        index, _ = expanded(first_rows, end_rows - first_rows, step=1)
+        index = joined_ranges(first_rows, end_rows - first_rows)
         shift = begins + self.head - self.begins[first_rows]
         places = self.begins[index] + np.repeat(shift, end_rows - first_rows)
         clock = buffers.clock[index]
@@ -581,7 +587,7 @@ class _Output:
     def _put_rows(self, out: U8, places: I64, index: I64) -> None:
         """Put the records of rows, and the payloads of events."""
         packer = self.packer
-        rows = self.rows.take(index)
+        rows = picked(self.rows, index)
         kind = rows.kind
         is_argument = kind == ARGUMENT
         if packer.version < EVENT_CPU_VERSION:
@@ -655,11 +661,11 @@ class BasicPacker(Packer):
         self.called_thread = -1
         """The thread of the last call, if arguments of it may follow."""
 
-    def write(self, events: Events, payloads: U8, first: int = 0) -> None:
+    def write(self, events: Events, payloads: U8) -> None:
         """Write events, of added threads; basic mode has no custom and typed events."""
         del payloads
         for part in parts_of(events, AT_ONCE):
-            self._write(part._replace(thread=part.thread + np.int32(first)))
+            self._write(part._replace(thread=part.thread + np.int32(self.first)))
 
     def _write(self, events: Events) -> None:
         kind = events.kind

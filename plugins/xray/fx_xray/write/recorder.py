@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -23,7 +24,6 @@ from fxframework.model.target import Clock, TimestampCounter
 
 __all__ = [
     "CPU_MASK",
-    "Call",
     "ClockCounter",
     "Recorder",
     "ThreadRecorder",
@@ -152,23 +152,6 @@ class Recorder(ABC, Generic[T]):
             self.dropped += 1
 
 
-class Call:
-    """A context manager that records a call: entry at the beginning, exit at the end."""
-
-    __slots__ = ("_arguments", "_function", "_thread")
-
-    def __init__(self, thread: ThreadRecorder, function_id: int, arguments: tuple[int, ...]):
-        self._thread = thread
-        self._function = function_id
-        self._arguments = arguments
-
-    def __enter__(self) -> bool:
-        return self._thread.enter(self._function, *self._arguments)
-
-    def __exit__(self, *_: object) -> None:
-        self._thread.exit(self._function)
-
-
 class ThreadRecorder(ABC):
     """Records for one thread.
 
@@ -214,23 +197,37 @@ class ThreadRecorder(ABC):
     def _leave(self, kind: int, function_id: int, counter: TimestampCounter | None) -> bool:
         """Record an exit of a kind."""
 
-    @abstractmethod
-    def custom_event(self, data: bytes, *, counter: TimestampCounter | None = None) -> bool:
-        """Record an event with a payload."""
-
-    @abstractmethod
-    def typed_event(
-        self, event_type: int, data: bytes, *, counter: TimestampCounter | None = None
+    def custom_event(
+        self,
+        data: bytes,  # noqa: ARG002 (what the flight recorder takes)
+        *,
+        counter: TimestampCounter | None = None,  # noqa: ARG002 (likewise)
     ) -> bool:
-        """Record an event with a type, 0 to 65535, and a payload."""
+        """Record an event with a payload. Basic mode has none (UNSUPPORTED_VERSION)."""
+        raise refusal(rules.UNSUPPORTED_VERSION, "basic mode has no custom events")
+
+    def typed_event(
+        self,
+        event_type: int,  # noqa: ARG002 (what the flight recorder takes)
+        data: bytes,  # noqa: ARG002 (likewise)
+        *,
+        counter: TimestampCounter | None = None,  # noqa: ARG002 (likewise)
+    ) -> bool:
+        """Record an event with a type, 0 to 65535, and a payload. Basic mode has none."""
+        raise refusal(rules.UNSUPPORTED_VERSION, "basic mode has no typed events")
 
     @abstractmethod
     def finish(self) -> None:
         """Complete the records so far; more may follow."""
 
-    def call(self, function_id: int, *arguments: int) -> Call:
-        """Return a context manager that records a call."""
-        return Call(self, function_id, arguments)
+    @contextmanager
+    def call(self, function_id: int, *arguments: int) -> Iterator[bool]:
+        """Record a call: the entry at the beginning of a context, the exit at its end."""
+        is_recorded = self.enter(function_id, *arguments)
+        try:
+            yield is_recorded
+        finally:
+            self.exit(function_id)
 
     # --- helpers ---
 

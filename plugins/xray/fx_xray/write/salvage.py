@@ -70,11 +70,12 @@ def _lost_events(events: Lost, form: str, why: str, code: str = "") -> Iterator[
         events.kind.tolist(), events.offset.tolist(), events.size.tolist(), strict=True
     ):
         nbytes = wire.METADATA_BYTES + max(size, 0)
-        if form == "xray-basic":
-            nbytes = wire.BASIC_BYTES
+        record_kind = "event"
+        if kind == ARGUMENT:
+            record_kind = "call_argument"
         elif kind < ARGUMENT:
+            record_kind = "function"
             nbytes = wire.FUNCTION_BYTES
-        record_kind = (
-            "call_argument" if kind == ARGUMENT else "function" if kind < ARGUMENT else "event"
-        )
+        if form == wire.BASIC_FORM:
+            nbytes = wire.BASIC_BYTES
         yield Loss(offset, nbytes, record_kind, f"{nbytes} bytes {why}; left out", code)
