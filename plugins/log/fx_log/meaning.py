@@ -24,7 +24,7 @@ from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.model.strings import StringPool
 
 __all__ = [
-    "Arguments", "LogRows", "Logs", "Meaning", "Packets", "Report", "Suffixes", "is_level",
+    "Arguments", "LogRows", "Logs", "Meaning", "Report", "Suffixes", "is_level",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
@@ -143,23 +143,6 @@ class Arguments:
         """Return some of the arguments."""
         columns = (getattr(self, field.name) for field in attrs.fields(Arguments))
         return Arguments(*(column.take(rows) for column in columns))
-
-
-@attrs.frozen
-class Packets:
-    """Legacy packets of a block; columns have the shape (packets,)."""
-
-    offset: I64
-    ts: I64
-    severity: I64
-    """As on the wire."""
-    pid: I64
-    tid: I64
-    dropped: I64
-    message_start: I64
-    message_length: I64
-    tags: Arguments
-    """Their tags: the columns ``record``, ``offset`` and ``name`` of them count."""
 
 
 # --- What it means --------------------------------------------------------------------------------
@@ -326,33 +309,32 @@ class Meaning:
 
     # --- Legacy packets
 
-    def of_packets(self, packets: Packets, report: Report) -> LogRows:
-        """Return the rows of a block of legacy packets."""
-        severity, verbosity = self.severities(packets.severity)
-        count = packets.offset.size
+    def of_packets(
+        self, columns: dict[str, NDArray[Any]], tags: Arguments, report: Report
+    ) -> LogRows:
+        """Return the rows of a block of legacy packets.
+
+        ``columns`` of `logs` are those that packets have, the severity as on the wire; of their
+        tags ``record``, ``offset`` and ``name`` count.
+        """
+        count = columns["offset"].size
+        severity, verbosity = self.severities(columns["severity"])
         no_values = np.broadcast_to(np.int64(0), count)
         no_text = np.broadcast_to(np.int32(tables.NO_STRING), count)
-        columns: dict[str, NDArray[Any]] = {
-            "offset": packets.offset,
-            "ts": packets.ts,
+        columns |= {
             "severity": severity,
-            "pid": packets.pid,
-            "tid": packets.tid,
             "component": no_text,
             "log_url": no_text,
             "log_tag": no_values,
-            "message_start": packets.message_start,
-            "message_length": packets.message_length,
             "file": no_text,
             "line": no_values.astype(np.uint32),
-            "dropped": packets.dropped,
             "log_rolled_out": no_values,
             "log_verbosity": verbosity,
             "log_given": np.broadcast_to(np.uint8(PACKET_GIVES), count),
         }
-        self.complete(columns, packets.tags, np.arange(count), report)
-        no_rows = packets.tags.take(np.zeros(0, np.int64))
-        return LogRows(columns, no_rows, packets.tags, no_rows)
+        self.complete(columns, tags, np.arange(count), report)
+        no_rows = tags.take(np.zeros(0, np.int64))
+        return LogRows(columns, no_rows, tags, no_rows)
 
     def severities(self, severity: I64) -> tuple[NDArray[np.uint8], I64]:
         """Return severity bytes and verbosities of the severities of packets."""

@@ -6,6 +6,7 @@ They run the flight recorder on any target of a scenario (``fxframework.model.ta
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, ClassVar
 
 import attrs
@@ -306,8 +307,10 @@ class XrayReplay(workload.ReplayParameters):
 class _Write:
     """A record with its time of writing in ns."""
 
-    record: XrayRecord
+    record: Any
     ns: int | None
+    arguments: list[int] = attrs.field(factory=list)
+    """Those of a call that a recorder is given."""
 
 
 def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Write]:
@@ -424,18 +427,9 @@ class _Counter:
         return self.now
 
 
-@attrs.frozen
-class _Recorded:
-    """A call or an event with its arguments."""
-
-    record: Any
-    ns: int | None
-    arguments: list[int]
-
-
-def _recorded(writes: Iterable[_Write]) -> list[_Recorded]:
+def _recorded(writes: Iterable[_Write]) -> list[_Write]:
     """Return the calls and events with their arguments."""
-    events: list[_Recorded] = []
+    events: list[_Write] = []
     # The arguments of a call follow it.
     arguments_of_last: list[int] = []
     for write in writes:
@@ -443,16 +437,15 @@ def _recorded(writes: Iterable[_Write]) -> list[_Recorded]:
         if isinstance(record, CallArgument | BasicArgument):
             arguments_of_last.append(record.value)
             continue
-        arguments_of_last = []
+        arguments_of_last = write.arguments
         if record.record in _EVENT_RECORDS:
-            events.append(_Recorded(record, write.ns, arguments_of_last))
+            events.append(write)
     return events
 
 
-def _record(writer: FdrWriter, counter: _Counter, recorded: _Recorded) -> bool:
+def _record(writer: FdrWriter, counter: _Counter, write: _Write) -> bool:
     """Record a call or an event; return False if it was dropped."""
-    record = recorded.record
-    arguments = recorded.arguments
+    record = write.record
     counter.show(record)
     recorder = writer.thread(record.thread, process=record.process, counter=counter)
     match record.record, getattr(record, "kind", ""):
@@ -465,7 +458,7 @@ def _record(writer: FdrWriter, counter: _Counter, recorded: _Recorded) -> bool:
         case _, "tail_exit":
             return recorder.tail_exit(record.function_id, counter=counter)
         case _:
-            return recorder.enter(record.function_id, *arguments, counter=counter)
+            return recorder.enter(record.function_id, *write.arguments, counter=counter)
 
 
 def _into_recorder(name: str, writes: list[_Write], rate: int, run: Run) -> Outcome:
@@ -473,9 +466,6 @@ def _into_recorder(name: str, writes: list[_Write], rate: int, run: Run) -> Outc
     writer = writer_of(run, name)
     counter = _Counter(writer.cycle_frequency, rate)
 
-    def record(recorded: _Recorded) -> bool:
-        return _record(writer, counter, recorded)
-
-    counts = workload.replay(run, _recorded(writes), record)
+    counts = workload.replay(run, _recorded(writes), partial(_record, writer, counter))
     writer.finish()
     return workload.counted(counts)

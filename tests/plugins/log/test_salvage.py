@@ -337,7 +337,7 @@ def test_damage_is_read_by_as_many_stretches_as_records_are() -> None:
     data = stream([]) + bytes(300_000)
     with fxf.open(data, format="log-legacy-stream") as capture:
         assert isinstance(capture, StreamCapture)
-        sizes = [frames.begin.size for frames in capture.frames()]
+        sizes = [frames.begin.size for frames in capture.framed().blocks()]
     assert sum(sizes) == 75_000
     assert max(sizes) == ROOM
     assert len(salvaged(data, "log-legacy-stream")[1]) == 75_000

@@ -215,7 +215,7 @@ def events_of(
 ) -> tuple[list[tuple[int, int]], list[Event]]:
     """Threads, as (process, thread) in order of id, and all events, by the plain decoder."""
     decoder = RecordDecoder(form, options=options, limits=limits)
-    records = list(decoder.mended(data))
+    records = list(decoder.records(data, mend=True))
     if not records or records[0].record != "file_header":
         return [], []
     frequency = decoder.cycle_frequency or records[0].cycle_frequency or 1_000_000_000

@@ -42,7 +42,7 @@ def decode(data: bytes, form: str = "xray", *, max_record: int = 0, mended: bool
     found = Diagnostics(RULES)
     limits = Limits(max_record=max_record) if max_record else None
     decoder = RecordDecoder(form, diagnostics=found, options=options, limits=limits)
-    return list(decoder.mended(data) if mended else decoder.records(data)), found
+    return list(decoder.records(data, mend=mended)), found
 
 
 def codes(data: bytes, form: str = "xray", **options: Any) -> list[tuple[str, int | None]]:
@@ -618,7 +618,7 @@ def holds(data: bytes, form: str) -> None:
     """What is true of every file."""
     assert again(data, form) == data
     assert codes(data, form) == codes(data, form, mended=True)
-    for record in RecordDecoder(form).mended(data):
+    for record in RecordDecoder(form).records(data, mend=True):
         record.to_json()
 
 

@@ -32,7 +32,6 @@ from fx_log.meaning import (
     LogRows,
     Logs,
     Meaning,
-    Packets,
     Suffixes,
     is_level,
 )
@@ -522,35 +521,33 @@ class PacketBlocks(BlockReader):
         LegacyPacket.layout.read_many(packets_read)
         if self.for_lines:
             self.records_read = packets_read
-        columns: dict[str, Any] = {
-            name: packets_read.known.get(field) for name, field in PACKET.items()
+        known = packets_read.known
+        message_start = known[PACKET["message"], START]
+        message_length = known[PACKET["message"], LENGTH]
+        severity = known[PACKET["severity"]]
+        columns = {
+            "offset": offset,
+            "ts": known[PACKET["timestamp"]],
+            "severity": severity,
+            "pid": known[PACKET["pid"]],
+            "tid": known[PACKET["tid"]],
+            "dropped": known[PACKET["dropped_logs"]],
+            "message_start": message_start,
+            "message_length": message_length,
         }
-        message_start = packets_read.known[PACKET["message"], START]
-        message_length = packets_read.known[PACKET["message"], LENGTH]
         tags = self.tags(packets_read)
-        packets = Packets(
-            offset=offset,
-            ts=columns["timestamp"],
-            severity=columns["severity"],
-            pid=columns["pid"],
-            tid=columns["tid"],
-            dropped=columns["dropped_logs"],
-            message_start=message_start,
-            message_length=message_length,
-            tags=tags,
-        )
         is_strange = not_utf8(self.data, message_start, message_length)
         is_strange[tags.record[~self.valid(tags.name)]] = True
         bytes_behind = starts + sizes - message_start - message_length - 1
         every_record = np.arange(sizes.size)
         for rule, mask, value in (
             (rules.OVER_A_DATAGRAM, sizes > wire.MAX_PACKET, sizes),
-            (rules.SEVERITY_OF_ERAS, ~is_level(packets.severity), packets.severity),
+            (rules.SEVERITY_OF_ERAS, ~is_level(severity), severity),
             (rules.TRAILING_BYTES, bytes_behind > 0, bytes_behind),
             (rules.PACKET_NOT_UTF8, is_strange, None),
         ):
             self.report(rule, np.flatnonzero(mask), every_record, offset, value)
-        return self.meaning.of_packets(packets, self.report)
+        return self.meaning.of_packets(columns, tags, self.report)
 
     def tags(self, packets: Many) -> Arguments:
         """Return the tags of packets, in the order of the file."""

@@ -19,7 +19,7 @@ from fx_log import rules
 from fx_log.format import ArgType, LogRecord
 from fx_log.meaning import Arguments
 from fx_log.read.blocks import BlockReader, Totals, enter_known, reader_of
-from fx_log.read.frames import FramedFile, Frames, Records, framed_file
+from fx_log.read.frames import FramedFile, Records, framed_file
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fx_log.severity import LEVELS, Level
@@ -193,10 +193,6 @@ class LogCapture(BlockCapture):
             file.passed = self.source.passed
         return file
 
-    def frames(self) -> Iterator[Frames]:
-        """Yield all stretches, thousands at a time."""
-        return self.framed().blocks()
-
     # --- Tables ----------------------------------------------------------------------------------
 
     def read_blocks(self) -> tuple[BlockReader, Iterator[tuple[int, dict[str, Cells]]]]:
@@ -323,7 +319,7 @@ class StreamCapture(LegacyCapture):
         if self.source.size < wire.STREAM_HEADER:
             return 0, b""
         end = wire.STREAM_HEADER
-        for frames in self.frames():
+        for frames in self.framed().blocks():
             end = int(frames.sound().end.max(initial=end))
         return end, self.source.read(0, wire.STREAM_HEADER)
 

@@ -1,7 +1,8 @@
 """Frames: the stretches of a file of logs: records, and what lies before, between and behind them.
 
 They are columns, for whatever reads thousands of them (``FramedFile``, ``Frames``), or objects
-(``Records``), which also show what the bytes of one mean (``explain``).
+(``Records``), which also show what the bytes of one mean (``explain``). Why a stretch is not a
+record is said here (``judged``), where reading goes on behind it in ``fx_log.format`` (``resume``).
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
 def extract(
     capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
 ) -> Mapping[str, int]:
-    """Write the selected logs, with the records that give their attribution.
+    """Write the selected logs, with all manifests: they have no row that could be left out.
 
     Damage and padding are left out; a ring keeps its size. Returns counts of what was left out and
     of the writer's reports: redacted values, and logs without their component. Raises the errors of

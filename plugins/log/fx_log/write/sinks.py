@@ -75,8 +75,6 @@ class Putting(Protocol):
 Where = str | os.PathLike[str] | Writable | Putting | DatagramSink
 """Targets of logs."""
 
-BUFFER = 1 << 16
-"""Bytes buffered before they are written to a file that the output opened."""
 _LENGTH = struct.Struct("<I").pack
 _ENTRY = struct.Struct("<QQ").pack
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -155,16 +153,13 @@ class Output:
         self, where: Where, *, force: bool = False, head: bytes = b"", framed: bool = False
     ) -> None:
         self._owned: Sink | None = None
-        self._pending = bytearray()
         self._closed = False
         self._give: Callable[[bytes], bool]
+        target: Any = where
         if isinstance(where, str | os.PathLike):
-            self._owned = Sink.open(Path(where), force=force)
-            self._pending += head
-            self._give = self._frame if framed else self._gather
-            return
+            target = self._owned = Sink.open(Path(where), force=force)
         for name in ("send", "put", "write"):
-            give = getattr(where, name, None)
+            give = getattr(target, name, None)
             if give is not None:
                 break
         else:
@@ -194,32 +189,11 @@ class Output:
             )
         return self._give(record)
 
-    def _frame(self, record: bytes) -> bool:
-        return self._gather(_LENGTH(len(record)) + record)
-
-    def _gather(self, record: bytes) -> bool:
-        self._pending += record
-        if len(self._pending) >= BUFFER:
-            self.flush()
-        return True
-
-    def flush(self) -> None:
-        """Write the buffered bytes."""
-        if self._owned is not None and self._pending:
-            self._owned.write(self._pending)
-            self._pending = bytearray()
-
     def close(self) -> None:
         """Make the file of a path appear; any other target belongs to the caller."""
-        if self._owned is None:
-            return
-        try:
-            self.flush()
-        except BaseException:
-            self.abort()
-            raise
-        self._owned.commit()
-        self._closed = True
+        if self._owned is not None:
+            self._owned.commit()
+            self._closed = True
 
     def abort(self) -> None:
         """Discard the file of a path."""
@@ -232,10 +206,6 @@ class Closing:
     """A writer with an output, usable as a context manager."""
 
     _output: Output
-
-    def flush(self) -> None:
-        """Write the bytes buffered for a file."""
-        self._output.flush()
 
     def close(self) -> None:
         """Make the file of a path appear; any other target stays open."""

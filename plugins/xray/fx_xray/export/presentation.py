@@ -20,6 +20,7 @@ from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG
 from fx_xray.read.events import Events, joined, parts_of, picked
 from fx_xray.read.views import chosen_events, whole_of
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
+from fxframework.kernels.sorting import places_among
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import Export, decoded, empty_refusal
 from fxframework.kit.memo import Memo
@@ -193,15 +194,9 @@ def names_of(capture: Capture, show: Callable[[str], str], dropped: Counter[str]
     codes = functions.array("name")
     changed: set[int] = set()
 
-    def name_code(function: int) -> int:
-        """Return the number of a function's name in the pool, or -1."""
-        place = int(np.searchsorted(ids, function))
-        if place < ids.size and int(ids[place]) == function:
-            return int(codes[place])
-        return -1
-
     def make(function: int) -> str:
-        code = name_code(function)
+        place = int(places_among(np.array([function]), ids)[0])
+        code = int(codes[place]) if place >= 0 else -1
         if code < 0:
             return show(str(function))
         losses = dropped

@@ -16,6 +16,7 @@ from fx_xray.read.log import Log
 from fx_xray.read.match import Rows
 from fx_xray.read.symbols import FunctionNames, code_of
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
+from fxframework.kernels.pools import codes_of
 from fxframework.kit.scanned import Batch, Columns
 from fxframework.model.schema import CALL, TABLE_CODES
 
@@ -132,10 +133,8 @@ def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
         if not picked.size:
             return np.broadcast_to(np.int32(-1), row_count)
         codes = np.full(row_count, -1, np.int32)
-        data = passed.log.payloads
-        starts = args["value"][picked]
-        bounds = zip(starts.tolist(), (starts + args["size"][picked]).tolist(), strict=True)
-        codes[picked] = [strings.intern(data[start:stop].tobytes()) for start, stop in bounds]
+        sizes = args["size"][picked].astype(np.int64)
+        codes[picked] = codes_of(strings.pool, passed.log.payloads, args["value"][picked], sizes)
         return codes
 
     columns: Columns = {

@@ -185,30 +185,32 @@ class Frames:
     """Findings: rule, offset, number of the record, value; of shape (findings, 4)."""
 
 
+NOTHING_KNOWN: Final = {
+    "start": 0, "first_record": 0, "seconds": 0, "micros": 0, "tsc": 0, "pid": 0, "tid": 0,
+    "flags": 0, "typed": 0, "last": START, "last_offset": 0, "last_record": 0,
+}  # fmt: skip
+"""What columns of buffers say, before anything is known of one; ``last`` is its last record."""
+
+
 @attrs.define
 class OpenBuffer:
-    """What is known of the buffer at hand behind a block; in ``flags`` as in the table."""
+    """What is known of the buffer at hand behind a block."""
 
     number: int = -1
     """-1: none is open."""
-    start: int = 0
-    first_record: int = 0
-    seconds: int = 0
-    micros: int = 0
-    tsc: int = 0
-    pid: int = 0
-    tid: int = 0
-    flags: int = 0
-    typed: int = 0
+    facts: dict[str, int] = attrs.field(factory=lambda: dict(NOTHING_KNOWN))
+    """By the names of NOTHING_KNOWN."""
     is_timed: bool = False
     base: int = 0
     """The time that the last clock said, if it is timed."""
     owed: list[I64] = attrs.field(factory=list)
     """Rows that came since, by which the time is ahead: begin, records and kind of each."""
-    last: int = START
-    last_offset: int = 0
-    last_record: int = 0
     is_called: bool = False
+
+    @property
+    def flags(self) -> int:
+        """The marks of the buffer, as in the table."""
+        return self.facts["flags"]
 
 
 COLUMNS: Final = ("start", "stop", "seconds", "micros", "tsc", "records", "pid", "tid", "flags")
@@ -274,10 +276,7 @@ class FdrFrames:
             columns: list[Any] = [column[: cut_row + 1].copy() for column in rows]
             rows = Rows(*columns)
             rows.end[cut_row] = resume_at
-            cut_tsc = block.mended
-            block = Block(self, rows)
-            block.cut_row = cut_row
-            block.mended = cut_tsc
+            block = Block(self, rows, cut_row, block.mended)
             block.find_cut()
         return block.frames()
 
@@ -379,14 +378,16 @@ class BufferNumbers:
 class Block:
     """The records of one block, with what is known of the buffers that they are in."""
 
-    def __init__(self, frames: FdrFrames, rows: Rows) -> None:
+    def __init__(self, frames: FdrFrames, rows: Rows, cut_row: int = -1, mended: int = 0) -> None:
         self.frames_read = frames
         self.records = frames.records
         self.version = frames.version
         self.rows = rows
         self.carry = frames.open
-        self.mended = 0
-        self.cut_row = -1
+        self.cut_row = cut_row
+        """The row that was cut in half, if it is known."""
+        self.mended = mended
+        """The time of this row."""
         self.ordinals = frames.ordinal + np.cumsum(rows.counts) - rows.counts
         self.notes = Notes(rows.begin, self.ordinals)
         self.kinds = RowKinds(rows, self.version)
@@ -536,11 +537,11 @@ class Block:
         opening = buffers.first_row[1:]
         count = buffers.first_row.size
         columns: dict[str, I64] = {}
-        for name in ("seconds", "micros", "tsc", "pid", "tid", "flags", "typed"):
-            columns[name] = np.zeros(count, np.int64)
-            columns[name][0] = getattr(carry, name)
-        columns["start"] = np.append(carry.start, begin[opening])
-        columns["first_record"] = np.append(carry.first_record, self.ordinals[opening])
+        for name, unknown in NOTHING_KNOWN.items():
+            columns[name] = np.full(count, unknown)
+            columns[name][0] = carry.facts[name]
+        columns["start"][1:] = begin[opening]
+        columns["first_record"][1:] = self.ordinals[opening]
         flags = columns["flags"]
         settled = buffers.first_of(self.kinds.is_call, bool(carry.flags & SETTLED))
         # Only what comes before the first call says something of the buffer.
@@ -622,7 +623,6 @@ class Block:
             ("last_offset", rows.end[last_row] - last_bytes),
             ("last_record", last_record),
         ):
-            columns[name] = np.full(has_last.size, getattr(self.carry, name))
             columns[name][has_last] = values
 
     def _end_buffers(self, columns: dict[str, I64], end: int | None) -> None:
@@ -699,9 +699,7 @@ class Block:
         frames.open.base = base
         frames.open.owed = owed
         frames.open.is_called = bool(is_called[-1])
-        for attribute in attrs.fields(OpenBuffer):
-            if attribute.name in columns:
-                setattr(frames.open, attribute.name, int(columns[attribute.name][-1]))
+        frames.open.facts = {name: int(columns[name][-1]) for name in NOTHING_KNOWN}
 
     # --- The records ------------------------------------------------------------------------------
 
@@ -768,7 +766,7 @@ class Block:
         """Return the kind of the record before each in its buffer; START for the first one."""
         kind = self.rows.kind
         member_before = self.buffers.member_before
-        kind_before = np.where(member_before < 0, self.carry.last, kind[member_before])
+        kind_before = np.where(member_before < 0, self.carry.facts["last"], kind[member_before])
         kind_before[member_before < self.buffers.start_row] = START
         return kind_before
 

@@ -75,17 +75,18 @@ class RecordDecoder:
         self.byte_order = asked_order(options)
         self.cycle_frequency = asked_frequency(options)
 
-    def records(self, data: Data) -> Iterator[XrayRecord]:
-        """Return every record in file order, as it is; their ``nbytes`` add up to ``len(data)``."""
-        return self._read(data, mend=False)
+    def records(self, data: Data, *, mend: bool = False) -> Iterator[XrayRecord]:
+        """Return every record in file order, as it is; their ``nbytes`` add up to ``len(data)``.
 
-    def mended(self, data: Data) -> Iterator[XrayRecord]:
-        """Return the same with records that a recorder cut in half made good, as tables have them.
-
-        Such a record has 8 bytes and the time that it had, and the one that is in its second
-        half is there too.
+        With ``mend``, records that a recorder cut in half are made good, as tables have them: such
+        a record has 8 bytes and the time that it had, and the one that is in its second half is
+        there too.
         """
-        return self._read(data, mend=True)
+        view = view_of(data)
+        header = read_header(view, self.form, self.byte_order)
+        if self.diagnostics is not None:
+            self._report(self.diagnostics, view, header, mend=mend)
+        yield from self._records(view, header, mend=mend)
 
     def near(self, data: Data, offset: int) -> Iterator[XrayRecord]:
         """Yield the header, and the records from the buffer on that holds byte ``offset``.
@@ -94,13 +95,6 @@ class RecordDecoder:
         """
         view = view_of(data)
         return self._records(view, read_header(view, self.form, self.byte_order), skip=offset)
-
-    def _read(self, data: Data, *, mend: bool) -> Iterator[XrayRecord]:
-        view = view_of(data)
-        header = read_header(view, self.form, self.byte_order)
-        if self.diagnostics is not None:
-            self._report(self.diagnostics, view, header, mend=mend)
-        yield from self._records(view, header, mend=mend)
 
     def _report(
         self, diagnostics: Diagnostics, view: memoryview, header: FileHeader | None, *, mend: bool
@@ -258,11 +252,6 @@ class Walk:
     def space(self, at: int, end: int) -> Padding:
         """Return the space behind the end of a buffer of version 1."""
         padding = Padding(offset=at, nbytes=end - at)
-        if not is_zero(self.view[at:end]):
+        if np.frombuffer(self.view[at:end], np.uint8).any():
             padding.raw = self.view[at:end]
         return padding
-
-
-def is_zero(data: memoryview) -> bool:
-    """Return whether all bytes are zero."""
-    return not np.frombuffer(data, np.uint8).any()

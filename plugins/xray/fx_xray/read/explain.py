@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import attrs
 
 from fx_xray.format import (
-    BASIC_FORM,
-    FDR_FORM,
+    FORMS,
     METADATA_SECTION,
     Damaged,
     Dialect,
@@ -30,22 +30,13 @@ __all__ = ["explain_basic", "explain_fdr"]
 BUFFERS = "XRay FDR format of LLVM, Buffer"
 
 
-def explain_fdr(source: Source, offset: int) -> list[FieldView]:
+def explain(form: str, source: Source, offset: int) -> list[FieldView]:
     """Return the record that holds byte ``offset``, field by field in the order of the file.
 
     Bits are numbered from the least significant one of the number that is there. Of long
     stretches (payloads, padding, damage) the words around the byte are given. Raises UsageError
     where the file has no such byte.
     """
-    return _explain(FDR_FORM, source, offset)
-
-
-def explain_basic(source: Source, offset: int) -> list[FieldView]:
-    """Return the same for a record of basic mode."""
-    return _explain(BASIC_FORM, source, offset)
-
-
-def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
     check_offset(source, offset)
     dialect = Dialect(form)
     for record in RecordDecoder(form).near(source.data, offset):
@@ -54,6 +45,9 @@ def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
         if record.offset <= offset < record.offset + record.nbytes:
             break
     return list(_views(source, offset, record, dialect))
+
+
+explain_fdr, explain_basic = (partial(explain, form) for form in FORMS)
 
 
 def _views(

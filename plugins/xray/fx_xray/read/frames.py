@@ -154,12 +154,9 @@ class Rows(NamedTuple):
     """Whether extents bound buffers, as of each row."""
 
 
-def no_rows() -> Rows:
-    """Return no rows."""
-    nothing = np.zeros(0, np.int64)
-    no_bools = np.zeros(0, np.bool_)
-    no_kinds = np.zeros(0, np.uint8)
-    return Rows(nothing, nothing, nothing, no_kinds, nothing, no_bools, no_bools, no_bools)
+NO_ROWS: Final = Rows(
+    *(np.zeros(0, kind) for kind in ("i8", "i8", "i8", "u1", "i8", "?", "?", "?"))
+)
 
 
 class Limits(NamedTuple):
@@ -258,7 +255,7 @@ class GatheredParts:
 
     def joined(self) -> Rows:
         """Return the rows that were added."""
-        columns = zip(*(self.parts or [no_rows()]), strict=True)
+        columns = zip(*(self.parts or [NO_ROWS]), strict=True)
         rows = Rows(*map(np.concatenate, columns))
         rows.fault[rows.kind == UNKNOWN] = int(rules.UNKNOWN_METADATA)
         is_unnamed = (rows.kind == DAMAGED) & (rows.fault == 0)

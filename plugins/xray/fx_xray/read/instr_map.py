@@ -213,9 +213,9 @@ class InstrumentationMap:
 
     def to_csv(self, *, demangled: bool = True) -> Iterator[bytes]:
         """Yield the functions, one a line, under a header line."""
-        yield _csv_line(CSV_COLUMNS)
+        yield csv_line(CSV_COLUMNS)
         for row in self.rows(demangled=demangled):
-            yield _csv_line(tuple(row.values()))
+            yield csv_line(tuple(row.values()))
 
     def rows(self, *, demangled: bool = True) -> Iterator[dict[str, int | str]]:
         """Yield the functions by the names of ``CSV_COLUMNS``; what is not known is empty."""
@@ -235,10 +235,11 @@ def _rows(sleds: Sleds | None) -> Iterator[tuple[int, ...]]:
     return zip(*columns, strict=True)
 
 
-def _csv_line(values: Sequence[object]) -> bytes:
+def csv_line(values: Sequence[object]) -> bytes:
+    """Return a line of CSV."""
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(values)
-    return line.getvalue().encode()
+    return line.getvalue().encode(errors="surrogateescape")
 
 
 def unreadable(problem: str, path: str) -> UnreadableError:

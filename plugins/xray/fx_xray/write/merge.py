@@ -7,8 +7,6 @@ instants and arguments.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
@@ -23,6 +21,7 @@ from fx_xray import rules
 from fx_xray.format import ARGUMENT, BASIC_FORM, FORMS, Dialect, FileHeader
 from fx_xray.read.events import parts_of
 from fx_xray.read.header import asked_order
+from fx_xray.read.instr_map import csv_line
 from fx_xray.read.views import chosen_events, has_events, whole_of
 from fx_xray.write.bulk import Calls
 from fx_xray.write.packer import Packer, packer_of
@@ -232,12 +231,10 @@ def checked_size(form: str, version: int, size: int) -> int:
 
 def _listing(names: Mapping[int, bytes]) -> bytes:
     """Return the names of functions as CSV, in the form of ``-o instr_map``."""
-    out = io.StringIO()
-    rows = csv.writer(out, lineterminator="\n")
-    rows.writerow(("function_id", "name"))
+    lines = [csv_line(("function_id", "name"))]
     for number, name in sorted(names.items()):
-        rows.writerow((number, name.decode(errors="surrogateescape")))
-    return out.getvalue().encode(errors="surrogateescape")
+        lines.append(csv_line((number, name.decode(errors="surrogateescape"))))
+    return b"".join(lines)
 
 
 open_merge, open_merge_basic = (partial(Merger, form) for form in FORMS)

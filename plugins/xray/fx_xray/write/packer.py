@@ -50,6 +50,7 @@ from fx_xray.read.events import Events, joined, parts_of, picked
 from fx_xray.write.buffers import NO_CLOCK, Buffers, Rows, buffers_of
 from fx_xray.write.encoder import refused
 from fxframework.io.sink import Sink
+from fxframework.io.words import to_i64
 from fxframework.kernels.sorting import (
     begins_of_runs,
     ends_of_runs,
@@ -69,7 +70,9 @@ I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 U8 = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
-I32_END: Final = 1 << 31
+LEAST_I32: Final = -(1 << 31)
+IDS: Final = 1 << 32
+"""As many ids there are."""
 OUT: Final = 1 << 20
 """Bytes of output at a time, unless buffers are larger."""
 AT_ONCE: Final = 1 << 17
@@ -198,11 +201,14 @@ class IdAllocator:
     """
 
     def __init__(self, form: str, version: int) -> None:
-        self._basic = form == BASIC_FORM
-        least = wire.BASIC_PID_VERSION if self._basic else wire.PID_VERSION
-        self._with_processes = version >= least
-        self._implied = not self._basic and version == wire.EXTENTS_VERSION
+        is_basic = form == BASIC_FORM
+        least_version = wire.BASIC_PID_VERSION if is_basic else wire.PID_VERSION
+        self._with_processes = version >= least_version
+        self._implied = not is_basic and version == wire.EXTENTS_VERSION
         """Whether readers use the id of the thread as that of the process."""
+        self._least = 0 if is_basic else LEAST_I32
+        self._end = self._least + IDS
+        """Ids are from the least one to before this."""
         self._processes: dict[int, int] = {}
         self._threads: dict[tuple[int, int], int] = {}
         self._taken: set[tuple[int, int]] = set()
@@ -234,13 +240,7 @@ class IdAllocator:
 
     def _are_ids(self, numbers: I64) -> bool:
         """Return whether all numbers fit the fields of ids."""
-        low = -I32_END
-        high = I32_END
-        if self._basic:
-            low = 0
-            high = 1 << 32
-        fits = (numbers >= low) & (numbers < high)
-        return bool(fits.all())
+        return bool(((numbers >= self._least) & (numbers < self._end)).all())
 
     def _enter(self, pid: int, tid: int) -> None:
         if pid not in self._processes:
@@ -274,16 +274,9 @@ class IdAllocator:
             self.dropped["processes of threads"] += 1
 
     def _fitting(self, koid: int) -> int | None:
-        """Return the koid if it fits 32 bits, which are signed in the flight data recorder."""
-        if self._basic:
-            if koid < 1 << 32:
-                return koid
-            return None
-        # A negative id is its complement of 64 bits as a koid.
-        signed = (koid ^ 1 << 63) - (1 << 63)
-        if -I32_END <= signed < I32_END:
-            return signed
-        return None
+        """Return the koid if it is an id; a negative one is its complement of 64 bits as a koid."""
+        number = koid if self._least == 0 else to_i64(koid)
+        return number if self._least <= number < self._end else None
 
 
 # --- The flight data recorder ---------------------------------------------------------------------
