@@ -327,7 +327,7 @@ def trace_bounds(data: bytes) -> None:
         file.splits = splits
         file.metadata_in(0, octets.size)
         frames = TraceFrames(file)
-        while octets.size and (not frames.end.size or frames.end[-1] < octets.size):
+        while octets.size and frames.listed_end < octets.size:
             frames.list_more()
     sizes_end(octets, 0, octets.size)
 

@@ -4,6 +4,7 @@
 ``fxframework.wire.framing`` says what the numbers are and makes a ``Frames`` for a format.
 """
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memchr
 
@@ -87,6 +88,7 @@ cdef inline int64_t load(const uint8_t* octets, int64_t nbytes, bint big) noexce
     return <int64_t>value
 
 
+@cython.final
 cdef class Items:
     """The items of the lists of many records, one list after another.
 
@@ -412,6 +414,7 @@ cdef class Items:
         )
 
 
+@cython.final
 cdef class Frames:
     """Finds records one after another, and the next one after damage.
 
@@ -597,7 +600,7 @@ cdef class Frames:
         # itself or, for what lies in the head of a record, in ``frame``.
         return load(&self.data[at], nbytes, big)
 
-    cdef int64_t part(self, int64_t at, int64_t first, int big) noexcept nogil:
+    cdef inline int64_t part(self, int64_t at, int64_t first, int big) noexcept nogil:
         """Return a number of a record's head: its place, bytes, shift and mask are in a row."""
         cdef int64_t word = self.load(at + self.numbers[first], self.numbers[first + 1], big)
         return <int64_t>(<uint64_t>word >> self.numbers[first + 2]) & self.numbers[first + 3]
@@ -679,7 +682,7 @@ cdef class Frames:
             return BEYOND
         return <const uint8_t*>found - octets
 
-    cdef bint possible(self, int64_t entry, int64_t size) noexcept nogil:
+    cdef inline bint possible(self, int64_t entry, int64_t size) noexcept nogil:
         """Whether the head of a record may say this size."""
         cdef int64_t most
         if size < self.numbers[LEAST] or size <= 0 or size & (self.numbers[ALIGN] - 1):
@@ -689,7 +692,7 @@ cdef class Frames:
         most = self.numbers[MOST] if entry < 0 else self.kinds[ENTRY * entry + ENTRY_MOST]
         return most == 0 or size <= most
 
-    cdef int64_t announced(self, int64_t at, int64_t entry) noexcept nogil:
+    cdef inline int64_t announced(self, int64_t at, int64_t entry) noexcept nogil:
         """Return the size that a record's head says; BEYOND if it is larger than any may be."""
         cdef int64_t mask = self.numbers[SIZE_MASK], size
         if entry >= 0:

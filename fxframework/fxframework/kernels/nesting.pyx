@@ -58,6 +58,7 @@ cdef int64_t EARLIEST = -LATEST - 1
 cdef int64_t ANY = ANY_NAME
 
 
+@cython.final
 cdef class Nesting:
     """The open slices of each thread, from one batch of events to the next.
 
@@ -215,23 +216,23 @@ cdef class Nesting:
             self.inner = np.empty((64, FIRST_VALUE + self.width), np.int64)
 
     @cython.boundscheck(False)
-    cdef int64_t row_above(self, int64_t thread) noexcept nogil:
+    cdef inline int64_t row_above(self, int64_t thread) noexcept nogil:
         """Return the row of the innermost open slice of a thread; -1 if there is none."""
         cdef int64_t node = self.thread[thread, TOP]
         return self.row_of(node) if node >= 0 else -1
 
     @cython.boundscheck(False)
-    cdef int64_t row_of(self, int64_t node) noexcept nogil:
+    cdef inline int64_t row_of(self, int64_t node) noexcept nogil:
         """Return the row of an open slice."""
         return self.node_row[node] if self.node_row.shape[0] else node
 
     @cython.boundscheck(False)
-    cdef bint has_end(self, int64_t node) noexcept nogil:
+    cdef inline bint has_end(self, int64_t node) noexcept nogil:
         """Return whether it was known when a slice began when it ends."""
         return self.node_until.shape[0] > 0 and self.node_until[node] != LATEST
 
     @cython.boundscheck(False)
-    cdef int close_past(self, int64_t thread, int64_t now, bint inclusive) except -1 nogil:
+    cdef inline int close_past(self, int64_t thread, int64_t now, bint inclusive) except -1 nogil:
         """Close the slices that end before a time, or then if not ``inclusive``."""
         cdef int64_t node = self.thread[thread, TOP], until
         while node >= 0:
@@ -243,7 +244,7 @@ cdef class Nesting:
         return 0
 
     @cython.boundscheck(False)
-    cdef int64_t push(self, int64_t thread, int64_t name, int64_t end) except -1 nogil:
+    cdef inline int64_t push(self, int64_t thread, int64_t name, int64_t end) except -1 nogil:
         """Open a slice; return its node. It needs an end event if its end is LATEST."""
         cdef int64_t node = self.free, above = self.thread[thread, TOP], depth = self.thread[thread, DEPTH]
         if node >= 0:
@@ -287,7 +288,7 @@ cdef class Nesting:
         return 0
 
     @cython.boundscheck(False)
-    cdef int64_t pop(self, int64_t thread) except -1 nogil:
+    cdef inline int64_t pop(self, int64_t thread) except -1 nogil:
         """Close the innermost slice of a thread; return its node, which stays until ``push``."""
         cdef int64_t node = self.thread[thread, TOP], depth = self.thread[thread, DEPTH] - 1
         self.thread[thread, TOP] = self.node_below[node]
@@ -441,7 +442,7 @@ cdef class Stacks:
         self.used = self.open_count = 0
         self.free = -1
 
-    cdef int64_t push(self, int64_t stack) except -1:
+    cdef inline int64_t push(self, int64_t stack) except -1:
         """Open a slice on a stack; return its node, for which there has to be room."""
         cdef int64_t node = self.free
         if node >= 0:
@@ -454,7 +455,7 @@ cdef class Stacks:
         self.open_count += 1
         return node
 
-    cdef int64_t pop(self, int64_t stack) except -1:
+    cdef inline int64_t pop(self, int64_t stack) except -1:
         """Close the innermost slice of a stack; return its node, which is not free yet."""
         cdef int64_t node = self.top[stack]
         self.top[stack] = self.node[node, BELOW]

@@ -36,6 +36,8 @@ class Choice(Field):
         super().__init__(**common)
         self.tag = tag
         self.kinds = dict(kinds)
+        self.of_wrapped = {wrapped(int(number)): field for number, field in self.kinds.items()}
+        """The fields by number, wrapped as in columns."""
         self.other = other
 
     @property
@@ -94,21 +96,20 @@ class Choice(Field):
     def of_many(self, tags: NDArray[np.int64]) -> Iterator[tuple[Field | None, NDArray[np.bool_]]]:
         """Yield the field of each kind with the rows whose tags say it, that of others last."""
         is_other = np.ones(tags.size, bool)
-        for number, field in self.kinds.items():
-            is_of_kind = tags == wrapped(int(number))
+        for number, field in self.of_wrapped.items():
+            is_of_kind = tags == number
             is_other &= ~is_of_kind
             yield field, is_of_kind
         yield self.other, is_other
 
     def read_many(self, many: Many) -> None:
         """Read the values of many records, those of one kind after those of another."""
-        kinds = [
-            (field, np.flatnonzero(rows)) for field, rows in self.of_many(many.known[self.tag])
-        ]
-        rows_of_kinds = [(field, rows) for field, rows in kinds if rows.size]
-        if len(rows_of_kinds) == 1:
-            self._read_one_kind(many, rows_of_kinds[0][0])
+        tags = many.known[self.tag]
+        if tags.size and (tags == tags[0]).all():
+            self._read_one_kind(many, self.of_wrapped.get(int(tags[0]), self.other))
             return
+        kinds = [(field, np.flatnonzero(rows)) for field, rows in self.of_many(tags)]
+        rows_of_kinds = [(field, rows) for field, rows in kinds if rows.size]
         # All kinds are read from where the choice begins; only then the records go on.
         ends = many.at().copy()
         for field, rows in rows_of_kinds:

@@ -307,7 +307,10 @@ class Calculation(Expression):
 
     def column(self, many: Any) -> Any:
         """Return the results of many records, which wrap likewise."""
-        return calculated_columns(self.symbol, self.left.column(many), self.right.column(many))
+        left = self.left.column(many)
+        if self.symbol == "&" and is_mask(left) and not left.any():
+            return left
+        return calculated_columns(self.symbol, left, self.right.column(many))
 
     def leaves(self) -> Iterator[Expression]:
         """Yield the leaves of both sides."""

@@ -141,8 +141,13 @@ class ListedFrames(abc.ABC):
         self.big = int(big)
         self.orders = np.full(ROOM, self.big, np.uint8)
         self.begin = np.zeros(0, np.int64)
-        self.end = np.zeros(0, np.int64)
-        """The bytes at which the rows that were listed last begin and end."""
+        """The bytes at which the rows that were listed last begin."""
+        self.size = np.zeros(0, np.int64)
+
+    @property
+    def listed_end(self) -> int:
+        """The byte behind the rows that were listed last; -1 before any were."""
+        return int(self.begin[-1] + self.size[-1]) if self.begin.size else -1
 
     @abc.abstractmethod
     def list_more(self) -> None:
@@ -159,12 +164,12 @@ class ListedFrames(abc.ABC):
         end_row = max(first_row + 1, int(np.searchsorted(self.begin, end)))
         rows = slice(first_row, min(end_row, first_row + most))
         self.places = self.begin[rows]
-        self.sizes = self.end[rows] - self.places
+        self.sizes = self.size[rows]
         return self.take(rows)
 
     def row_of(self, at: int) -> int:
         """Return the number of the row at a byte, or behind it, among those listed."""
-        while not self.end.size or at >= self.end[-1]:
+        while at >= self.listed_end:
             self.list_more()
         return int(self.begin.searchsorted(at))
 

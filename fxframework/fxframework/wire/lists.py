@@ -290,6 +290,8 @@ def read_lists(many: Many, field: Listed, counts: NDArray[np.int64] | None) -> N
     """
     layout = field.item.layout
     family = layout.family
+    if counts is not None and not counts.any():
+        return
     if field.walk is None:
         many.hand_over(many.at() < many.limit if counts is None else counts != 0)
         return

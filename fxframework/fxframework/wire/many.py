@@ -50,6 +50,7 @@ class FileNumbers:
     def __init__(self, data: NDArray[np.uint8]) -> None:
         arena.keep_small()
         self.data = data
+        self.is_aligned = data.ctypes.data % 8 == 0
         self.views: dict[str, NDArray[Any]] = {}
 
     def view(self, kind: str) -> NDArray[Any]:
@@ -65,7 +66,7 @@ class FileNumbers:
 
     def aligned_view(self, kind: str) -> NDArray[Any] | None:
         """Return the file as numbers one behind the other; None if they are not aligned."""
-        if self.data.ctypes.data % 8:
+        if not self.is_aligned:
             return None
         nbytes = np.dtype(kind).itemsize
         return self.data[: self.data.size // nbytes * nbytes].view(kind)
@@ -182,12 +183,17 @@ class ClassRows:
     """Which of them count, once all is read."""
     all_sound: bool = False
 
-    def settle(self, end: int) -> None:
-        """Say which of them count: those before row ``end`` that are neither short nor odd."""
+    def settle(self, end: int) -> int:
+        """Say which of them count: those before row ``end`` that are neither short nor odd.
+
+        Return how many do.
+        """
         self.sound = ~(self.short | self.odd)
         if self.ordinals.size and self.ordinals[-1] >= end:
             self.sound &= self.ordinals < end
-        self.all_sound = bool(self.sound.all())
+        sound_count = int(np.count_nonzero(self.sound))
+        self.all_sound = sound_count == self.ordinals.size
+        return sound_count
 
     def tell_needed(self, rows: I64, places: I64, needed: I64) -> None:
         """Take in fields at some places that do not fit, and the bytes that they go up to.
@@ -694,12 +700,12 @@ class Many:
             field.read_many(self)
             return
         holds = as_mask(field.when.column(self), self.start.size)
-        with_field = np.flatnonzero(holds)
         self.known[field, THERE] = holds
         self.known[field] = 0
-        if with_field.size == self.start.size:
+        if holds.all():
             field.read_many(self)
-        elif with_field.size:
+        elif holds.any():
+            with_field = np.flatnonzero(holds)
             chosen = self.some(with_field)
             field.read_many(chosen)
             self.put_back(chosen, with_field)

@@ -8,6 +8,7 @@ A ``BlockReader`` has the state between runs, and is asked at each of these step
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import attrs
@@ -137,9 +138,12 @@ class Run:
             return
         self._cut_where_nothing_fits()
         self._sort()
+        candidates = [self.reader.candidates[entry] for entry in self.unclaimed]
+        classes = set(itertools.chain.from_iterable(candidates))
         for step in self.reader.plan.steps:
             if isinstance(step, ClassPlan):
-                self._read_class(step)
+                if step.cls in classes:
+                    self._read_class(step)
             else:
                 self._find_register(step)
         # Late fields may depend on any register, and no register depends on them.
@@ -326,9 +330,7 @@ class Run:
         if not self.count:
             return
         for plan, many in self.read_classes:
-            own = many.own
-            own.settle(self.count)
-            reader.count(plan.cls.record, own.ordinals[own.sound].size)
+            reader.count(plan.cls.record, many.own.settle(self.count))
         reader.follow(self)
         # In this order: a record may refer to a text that another of the run declares. An object
         # sees texts and registers as they are before its row, so all of them are known by then.
@@ -431,9 +433,9 @@ class Run:
         for reference in self.reading.references:
             sound = reference.own.sound
             assert sound is not None  # noqa: S101 (set by ``finish``)
-            missing = np.flatnonzero(reference.codes < 0)
-            if not missing.size:
+            if reference.codes.min(initial=0) >= 0:
                 continue
+            missing = np.flatnonzero(reference.codes < 0)
             missing = missing[sound[reference.rows][missing]]
             if not missing.size:
                 continue

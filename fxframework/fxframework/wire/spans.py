@@ -371,10 +371,10 @@ class Text(Span):
         many.known[self, CODE] = Codes(indexes.size)
         # Texts are inline, or empty, or else entries of the table.
         needs_no_entry = np.zeros(indexes.size, bool)
-        if self.inline:
+        if self.inline and np.bitwise_or.reduce(indexes) & self.inline:
             needs_no_entry = indexes & self.inline != 0
             self.read_inlines(many, np.flatnonzero(needs_no_entry), indexes)
-        if self.empty is not None:
+        if self.empty is not None and self.empty in indexes:
             empty_rows = np.flatnonzero(indexes == self.empty)
             # Code 0 is the empty text.
             codes = np.zeros(empty_rows.size, np.int32)

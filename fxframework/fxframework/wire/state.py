@@ -27,6 +27,8 @@ __all__ = [
 
 SMALL = 1 << 20
 """Numbers of texts below it are looked up as they are."""
+BEYOND = 1 << 40
+"""A dense number that is greater than all others."""
 SPAN = 1 << 17
 """More than the rows of a run: ``number * SPAN + row`` sorts by number, then by row."""
 
@@ -186,7 +188,10 @@ class Registrations:
         from fxframework.kernels.pools import PairMap
 
         self.codes = np.full(256, -1, np.int32)
-        """The code of each text at the beginning of the run, by dense number; -1 for none."""
+        """The code of each text at the beginning of the run, by dense number; -1 for none.
+
+        Of the last number there is never one.
+        """
         self.large = PairMap()
         self.keys: I64 | None = None
         """Dense number and row of each definition of the run (see SPAN), in order; None if none
@@ -208,25 +213,26 @@ class Registrations:
     def find(self, numbers: I64, ordinals: I64) -> NDArray[np.int32]:
         """Return the codes of texts as of some rows; -1 where nothing declared one."""
         dense = self._dense(numbers, enter=False)
-        codes_before = self._codes_before(dense)
+        codes = self.codes.take(dense, mode="clip")  # the last one is -1
         if self.keys is None:
-            return codes_before
-        last_clear: Any = -1
+            return codes
         if self.clears.size:
             clears_before = np.searchsorted(self.clears, ordinals)
             of_clear = self.clears.take(clears_before - 1, mode="clip")
             last_clear = np.where(clears_before > 0, of_clear, -1)
-            codes_before = np.where(last_clear >= 0, np.int32(-1), codes_before)
-        if not self.keys.size:
-            return codes_before
+            codes[last_clear >= 0] = -1
+        is_declared = np.zeros(self.codes.size, bool)
+        is_declared[self.keys // SPAN] = True
+        rows = np.flatnonzero(is_declared.take(dense, mode="clip"))
         # The last definition of the number in an earlier row: a record's own definitions count
         # from the next one on.
-        definition = np.searchsorted(self.keys, dense * SPAN + ordinals) - 1
+        definition = np.searchsorted(self.keys, dense[rows] * SPAN + ordinals[rows]) - 1
         keys = self.keys.take(definition, mode="clip")
-        is_defined = (definition >= 0) & (dense >= 0) & (keys // SPAN == dense)
+        is_defined = (definition >= 0) & (keys // SPAN == dense[rows])
         if self.clears.size:
-            is_defined &= keys % SPAN > last_clear
-        return np.where(is_defined, self.defined.take(definition, mode="clip"), codes_before)
+            is_defined &= keys % SPAN > last_clear[rows]
+        codes[rows[is_defined]] = self.defined[definition[is_defined]]
+        return codes
 
     def settle(self, end: int) -> None:
         """Let the definitions of rows before ``end`` be those at the beginning of the next run."""
@@ -253,15 +259,10 @@ class Registrations:
         """Forget all texts, between runs."""
         self.codes.fill(-1)
 
-    def _codes_before(self, dense: I64) -> NDArray[np.int32]:
-        """Return the codes at the beginning of the run; -1 for unknown numbers."""
-        is_known = (dense >= 0) & (dense < self.codes.size)
-        return np.where(is_known, self.codes.take(dense, mode="clip"), np.int32(-1))
-
     def _dense(self, numbers: I64, *, enter: bool) -> I64:
         """Return numbers made dense: small ones as they are, others behind them.
 
-        Without ``enter``, large numbers that never came before are -1.
+        Without ``enter``, large numbers that never came before are BEYOND.
         """
         if not numbers.size:
             return numbers
@@ -273,10 +274,10 @@ class Registrations:
         return dense
 
     def _make_room(self, count: int) -> None:
-        """Have codes for so many dense numbers, at least."""
+        """Have codes for so many dense numbers, and one more."""
         room = self.codes.size
-        if count > room:
-            further = np.full(max(count, 2 * room) - room, -1, np.int32)
+        if count >= room:
+            further = np.full(max(count + 1, 2 * room) - room, -1, np.int32)
             self.codes = np.concatenate([self.codes, further])
 
     def _with_large(self, numbers: I64, *, enter: bool) -> I64:
@@ -286,7 +287,7 @@ class Registrations:
         order_of = self.large.enter if enter else self.large.find
         order = order_of(numbers[is_large])
         dense = numbers.copy()
-        dense[is_large] = np.where(order < 0, -1, order + SMALL)
+        dense[is_large] = np.where(order < 0, BEYOND, order + SMALL)
         return dense
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
 import attrs
@@ -73,6 +74,8 @@ class BlockType(IntEnum):
     STRING_REFERENCE = 14
 
 
+TYPES: Final[Any] = SimpleNamespace(**{type.name: int(type) for type in BlockType})
+"""The same as plain numbers, with which numpy compares columns many times as fast."""
 TYPE_NAMES: Final[Mapping[int, str]] = {int(type): type.name for type in BlockType}
 V0_TYPES: Final = 13
 """First type that version 0 does not have."""

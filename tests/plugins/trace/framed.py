@@ -34,7 +34,7 @@ def frames(data: bytes, *, big_endian: bool = False) -> Iterator[Framed]:
         row = listed.row_of(place)
         fault = int(listed.fault[row])
         place = int(listed.begin[row])
-        end = int(listed.end[row])
+        end = place + int(listed.size[row])
         header = int(file.words[place // WORD]) % (1 << 64)
         yield Framed(place, end, header, RULES.numbered(fault) if fault else None)
         place = end

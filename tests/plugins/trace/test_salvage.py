@@ -123,7 +123,7 @@ def hides(data: bytes) -> bool:
     sizes = []
     while sum(sizes) < len(data) // 8 * 8:
         frames.list_more()
-        sizes += (frames.end - frames.begin).tolist()
+        sizes += frames.size.tolist()
     return sizes != [record.nbytes for record in capture.records()][: len(sizes)]
 
 

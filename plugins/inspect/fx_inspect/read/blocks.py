@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.format import BlockType
+from fx_inspect.format import TYPES
 from fx_inspect.read.records import STATE
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
@@ -188,7 +188,7 @@ class Run:
     def header(self) -> Any:
         """The header, which is the first record, as an object."""
         size = wire.ORDER_SIZE(int(self.orders[0]))
-        cls = self.blocks.classes[BlockType.HEADER]
+        cls = self.blocks.classes[TYPES.HEADER]
         data = self.blocks.data.data
         header, _ = cls.unpack(data, 0, size, STATE)
         return header
@@ -200,17 +200,17 @@ class Run:
         """What is wrong with each record by itself, as ``Noted.in_order`` has it."""
         for type, columns in self.columns.items():
             self._note_reserved(type, columns)
-            if type == BlockType.BOOL_VALUE:
+            if type == TYPES.BOOL_VALUE:
                 values = columns["value"]
                 wrong = np.flatnonzero((values < 0) | (values > 1))
                 wrong_rows = columns.rows[wrong]
                 self._note(rules.INVALID_BOOL, wrong_rows, values[wrong])
-            elif type == BlockType.RESERVED:
+            elif type == TYPES.RESERVED:
                 self._note(rules.RESERVED_BLOCK, columns.rows, type)
-            elif type == BlockType.HEADER:
+            elif type == TYPES.HEADER:
                 second = columns.rows[self.units[columns.rows] > 0]
                 self._note(rules.SECOND_HEADER, second, type)
-        if not self.first and self.types[0] == BlockType.HEADER:
+        if not self.first and self.types[0] == TYPES.HEADER:
             self._note_header()
         elif not self.first:
             self._note(rules.NO_HEADER, np.zeros(1, np.int64), int(self.types[0]))
@@ -429,7 +429,7 @@ class Blocks:
 
     def _zeros(self, records: Records) -> NDArray[np.bool_]:
         """Return which records are one unit of zeros."""
-        is_zero: NDArray[np.bool_] = records.types == BlockType.FREE
+        is_zero: NDArray[np.bool_] = records.types == TYPES.FREE
         if not is_zero.any():
             return is_zero
         rows = np.flatnonzero(is_zero & (records.sizes == 1))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.format import BlockType
+from fx_inspect.format import TYPES
 from fx_inspect.read.blocks import Gathered, Noted, Run
 from fx_inspect.read.chains import Extents, bounds_of, end_of_part, follow
 from fxframework.io import arena
@@ -29,7 +29,7 @@ I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 IS_TEXT = np.zeros(256, bool)
-IS_TEXT[[BlockType.NAME, BlockType.STRING_REFERENCE, BlockType.BUFFER_VALUE]] = True
+IS_TEXT[[TYPES.NAME, TYPES.STRING_REFERENCE, TYPES.BUFFER_VALUE]] = True
 """The types of blocks that have a text."""
 TOGETHER = 1 << 20
 """Bytes of texts that are copied together; one text may be longer."""
@@ -68,14 +68,14 @@ class GatheredTexts:
             if not IS_TEXT[type]:
                 continue
             text_places = place_of_row[columns.rows]
-            if type == BlockType.BUFFER_VALUE:
+            if type == TYPES.BUFFER_VALUE:
                 in_extents = columns["format"] < wire.BUFFER_STRING_REFERENCE
                 first_extents[text_places] = columns["extent"] * in_extents
                 bytes_in_chains[text_places] = columns["total_length"] * in_extents
                 is_bytes[text_places] = columns["format"] == wire.BUFFER_BYTES
                 continue
             room = columns.sizes - wire.PAYLOAD_AT[type]
-            if type == BlockType.NAME:
+            if type == TYPES.NAME:
                 stated_lengths = columns["length"]
                 # A name that says more than there is has a length below 0, which tells how much.
                 is_beyond = stated_lengths > room
@@ -180,7 +180,7 @@ class Texts:
 
     def _has_limit(self) -> Mask:
         """Return which texts the limit applies to: not to a string at index 0."""
-        is_name = self.types == BlockType.NAME
+        is_name = self.types == TYPES.NAME
         has_limit: Mask = is_name | (self.units > 0)
         return has_limit
 
@@ -192,9 +192,9 @@ class Texts:
 
     def begins(self, texts: NDArray[Any]) -> I64:
         """Return where the bytes of texts begin in their own blocks."""
-        is_name = self.types[texts] == BlockType.NAME
-        name_at = wire.PAYLOAD_AT[BlockType.NAME]
-        string_at = wire.PAYLOAD_AT[BlockType.STRING_REFERENCE]
+        is_name = self.types[texts] == TYPES.NAME
+        name_at = wire.PAYLOAD_AT[TYPES.NAME]
+        string_at = wire.PAYLOAD_AT[TYPES.STRING_REFERENCE]
         begins: I64 = wire.UNIT * self.units[texts].astype(np.int64)
         return begins + np.where(is_name, name_at, string_at)
 
@@ -273,4 +273,4 @@ class Texts:
                 self.codes[some_texts] = codes_of(pool.pool, texts.data, starts, lengths)
 
 
-PAYLOAD = wire.PAYLOAD_AT[BlockType.EXTENT]
+PAYLOAD = wire.PAYLOAD_AT[TYPES.EXTENT]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.format import BlockType
+from fx_inspect.format import TYPES
 from fx_inspect.read import tables
 from fx_inspect.read.blocks import Gathered, Noted, Run
 from fx_inspect.read.chains import bounds_of, end_of_part
@@ -29,36 +29,36 @@ U8 = NDArray[np.uint8]
 NO_NODE: Final = -1
 NOTHING: Final = -1
 IS_NAME: Final = np.zeros(256, bool)
-IS_NAME[[BlockType.NAME, BlockType.STRING_REFERENCE]] = True
+IS_NAME[[TYPES.NAME, TYPES.STRING_REFERENCE]] = True
 """The types of blocks that can be a name."""
 ROWS: Final = 1 << 16
 """Rows, or slots of arrays, that are looked at together."""
-INDEX_BYTES: Final = wire.SLOT_BYTES[BlockType.STRING_REFERENCE]
+INDEX_BYTES: Final = wire.SLOT_BYTES[TYPES.STRING_REFERENCE]
 """Bytes of a slot that refers to a string."""
 VALUES: Final = {
-    BlockType.NODE_VALUE: "reference_count",
-    BlockType.TOMBSTONE: "reference_count",
-    BlockType.INT_VALUE: "value",
-    BlockType.UINT_VALUE: "value",
-    BlockType.DOUBLE_VALUE: "value",
-    BlockType.BOOL_VALUE: "value",
-    BlockType.BUFFER_VALUE: "",
-    BlockType.ARRAY_VALUE: "",
-    BlockType.LINK_VALUE: "",
+    TYPES.NODE_VALUE: "reference_count",
+    TYPES.TOMBSTONE: "reference_count",
+    TYPES.INT_VALUE: "value",
+    TYPES.UINT_VALUE: "value",
+    TYPES.DOUBLE_VALUE: "value",
+    TYPES.BOOL_VALUE: "value",
+    TYPES.BUFFER_VALUE: "",
+    TYPES.ARRAY_VALUE: "",
+    TYPES.LINK_VALUE: "",
 }
 """The types of values, with the name of the field that is their number."""
 KINDS: Final = np.zeros(256, np.uint8)
 """The type of property, by the type of block; 0 for other types, and those of several."""
-KINDS[BlockType.INT_VALUE] = tables.INT
-KINDS[BlockType.UINT_VALUE] = tables.UINT
-KINDS[BlockType.DOUBLE_VALUE] = tables.DOUBLE
-KINDS[BlockType.BOOL_VALUE] = tables.BOOL
+KINDS[TYPES.INT_VALUE] = tables.INT
+KINDS[TYPES.UINT_VALUE] = tables.UINT
+KINDS[TYPES.DOUBLE_VALUE] = tables.DOUBLE
+KINDS[TYPES.BOOL_VALUE] = tables.BOOL
 ARRAYS: Final = np.zeros(16, np.uint8)
 """The type of property of an array, by the type of its slots; 0 for an unknown one."""
-ARRAYS[BlockType.INT_VALUE] = tables.INT_ARRAY
-ARRAYS[BlockType.UINT_VALUE] = tables.UINT_ARRAY
-ARRAYS[BlockType.DOUBLE_VALUE] = tables.DOUBLE_ARRAY
-ARRAYS[BlockType.STRING_REFERENCE] = tables.STRING_ARRAY
+ARRAYS[TYPES.INT_VALUE] = tables.INT_ARRAY
+ARRAYS[TYPES.UINT_VALUE] = tables.UINT_ARRAY
+ARRAYS[TYPES.DOUBLE_VALUE] = tables.DOUBLE_ARRAY
+ARRAYS[TYPES.STRING_REFERENCE] = tables.STRING_ARRAY
 IS_VALUE: Final = np.zeros(256, bool)
 IS_VALUE[list(VALUES)] = True
 
@@ -99,7 +99,7 @@ class Places:
 
         It is -1 for other blocks, as at unit 0.
         """
-        strings = np.where(self._types == BlockType.STRING_REFERENCE, self._numbers, NOTHING)
+        strings = np.where(self._types == TYPES.STRING_REFERENCE, self._numbers, NOTHING)
         strings[0] = NOTHING
         return strings
 
@@ -144,14 +144,14 @@ class GatheredValues:
             more_columns = {"rows": self.count + of_type}
             if number:
                 values = columns[number][is_mine]
-                bits[value_places] = values != 0 if type == BlockType.BOOL_VALUE else values
-            elif type == BlockType.BUFFER_VALUE:
+                bits[value_places] = values != 0 if type == TYPES.BOOL_VALUE else values
+            elif type == TYPES.BUFFER_VALUE:
                 texts = first_text + np.cumsum(IS_TEXT[run.types]) - 1
                 more_columns["formats"] = columns["format"][is_mine]
                 more_columns["targets"] = columns["extent"][is_mine]
                 more_columns["texts"] = texts[columns.rows[is_mine]]
                 self.buffers.add(**more_columns)
-            elif type == BlockType.ARRAY_VALUE:
+            elif type == TYPES.ARRAY_VALUE:
                 more_columns["entries"] = columns["entry_type"][is_mine]
                 more_columns["formats"] = columns["format"][is_mine]
                 more_columns["counts"] = columns["count"][is_mine]
@@ -230,17 +230,17 @@ class Values:
 
     def _look_up_names(self) -> None:
         """Find the text that is the name of each value."""
-        deleted = np.flatnonzero(self.types == BlockType.TOMBSTONE)
+        deleted = np.flatnonzero(self.types == TYPES.TOMBSTONE)
         self._note(rules.DELETED_WITH_VALUES, deleted, self.bits[deleted])
         for some_rows in parts_of(self.count):
             targets = self.names[some_rows].copy()
             texts = self._named(targets)
-            texts[self.types[some_rows] == BlockType.TOMBSTONE] = -1
+            texts[self.types[some_rows] == TYPES.TOMBSTONE] = -1
             without_name = np.flatnonzero(texts < 0)
             self.names[some_rows] = texts
             if without_name.size:
                 rows = some_rows.start + without_name
-                is_nameless = self.types[rows] != BlockType.TOMBSTONE
+                is_nameless = self.types[rows] != TYPES.TOMBSTONE
                 self._note_names(rows[is_nameless], targets[without_name[is_nameless]])
 
     def _named(self, targets: I32) -> I32:
@@ -251,7 +251,7 @@ class Values:
         texts = self._places.texts_at(targets)
         np.add.at(self.references, texts[texts >= 0], 1)
         is_name = self._texts.lengths.take(texts) >= 0
-        is_name_block = self._texts.types.take(texts) == BlockType.NAME
+        is_name_block = self._texts.types.take(texts) == TYPES.NAME
         is_name &= is_name_block | (targets > 0)
         return np.where(is_name, texts, -1)
 
@@ -278,7 +278,7 @@ class Values:
         texts = self._places.numbers_at(units)
         referred_texts = texts[IS_NAME.take(types)]
         np.add.at(self.references, referred_texts, 1)
-        is_string = (types == BlockType.STRING_REFERENCE) & (units > 0)
+        is_string = (types == TYPES.STRING_REFERENCE) & (units > 0)
         return np.where(is_string, texts, NOTHING)
 
     # --- Properties -------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ class Values:
         formats = gathered.joined("formats")
         counts = gathered.joined("counts")
         room = gathered.joined("room")
-        of_strings = entries == BlockType.STRING_REFERENCE
+        of_strings = entries == TYPES.STRING_REFERENCE
         has_entries = ARRAYS[entries] > 0
         bytes_of_slot = np.where(of_strings, 4, 8)
         too_many = has_entries & (counts > room // bytes_of_slot)
@@ -418,7 +418,7 @@ class Values:
 
         Return the nodes, the properties and the links whose parent is none.
         """
-        nodes = np.flatnonzero(self.types == BlockType.NODE_VALUE).astype(np.int32)
+        nodes = np.flatnonzero(self.types == TYPES.NODE_VALUE).astype(np.int32)
         self.node_rows: I32 = np.append(np.int32(-1), nodes)
         is_node = self.names[self.node_rows] >= 0
         is_node[0] = True
@@ -427,7 +427,7 @@ class Values:
         node_of_number = np.append(node_of_number, np.int32(NO_NODE))
         self.nodes = np.full(self.units.size, NO_NODE, np.int32)
         orphans: list[I64] = [np.zeros(0, np.int64)]
-        deleted = np.count_nonzero(self.types == BlockType.TOMBSTONE)
+        deleted = np.count_nonzero(self.types == TYPES.TOMBSTONE)
         self.node_children = np.zeros(self.node_rows.size, np.int64)
         self.deleted_children = np.zeros(deleted, np.int64)
         for some_rows in parts_of(self.count):
@@ -435,8 +435,8 @@ class Values:
             types = self._places.types_at(parents)
             numbers = self._places.numbers_at(parents)
             is_root = parents == 0
-            is_node = (types == BlockType.NODE_VALUE) & ~is_root
-            is_deleted = (types == BlockType.TOMBSTONE) & ~is_root
+            is_node = (types == TYPES.NODE_VALUE) & ~is_root
+            is_deleted = (types == TYPES.TOMBSTONE) & ~is_root
             np.add.at(self.node_children, numbers[is_node], 1)
             np.add.at(self.deleted_children, numbers[is_deleted], 1)
             nodes = node_of_number.take(np.where(is_node, numbers, NO_NODE))
@@ -447,7 +447,7 @@ class Values:
             is_lost = ~(is_root | is_node | is_deleted | is_dropped)
             orphans.append(some_rows.start + np.flatnonzero(is_lost))
         lost_values = np.concatenate(orphans)
-        is_node = self.types[lost_values] == BlockType.NODE_VALUE
+        is_node = self.types[lost_values] == TYPES.NODE_VALUE
         is_property = self.kinds[lost_values] > 0
         is_link = ~(is_node | is_property)
         return lost_values[is_node], lost_values[is_property], lost_values[is_link]

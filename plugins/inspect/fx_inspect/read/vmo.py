@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.format import BlockType
+from fx_inspect.format import TYPES
 from fx_inspect.read.blocks import Blocks, Gathered, Noted, Run
 from fx_inspect.read.chains import Extents
 from fx_inspect.read.texts import IS_TEXT, GatheredTexts, Texts
@@ -81,7 +81,7 @@ class Vmo:
         self._records = Gathered(units=np.int32)
         self._free = Gathered(units=np.int64, following=np.int64, orders=np.int64)
         self._padding = Gathered(begins=np.int64, ends=np.int64)
-        self._numbered = {BlockType.NODE_VALUE: 1, BlockType.TOMBSTONE: 0, BlockType.EXTENT: 0}
+        self._numbered = {TYPES.NODE_VALUE: 1, TYPES.TOMBSTONE: 0, TYPES.EXTENT: 0}
         self.legacy = blocks.layout == "v0"
         for run in blocks.runs():
             self.findings.add(run.findings)
@@ -101,7 +101,7 @@ class Vmo:
             nbytes = int(sizes[run.types == type].sum())
             if nbytes:
                 self.stretches[type] = self.stretches.get(type, 0) + nbytes
-        if not run.first and run.types[0] == BlockType.HEADER:
+        if not run.first and run.types[0] == TYPES.HEADER:
             self.header = run.header
 
     def _take(self, run: Run) -> None:
@@ -112,15 +112,15 @@ class Vmo:
         self._number(run)
         self._gathered_values.add(run, self._gathered_texts.count)
         self._gathered_texts.add(run)
-        if BlockType.EXTENT in run.columns:
-            columns = run.columns[BlockType.EXTENT]
+        if TYPES.EXTENT in run.columns:
+            columns = run.columns[TYPES.EXTENT]
             self._extents.add(
                 units=run.units[columns.rows],
                 following=columns["next_extent"],
-                capacities=columns.sizes - wire.PAYLOAD_AT[BlockType.EXTENT],
+                capacities=columns.sizes - wire.PAYLOAD_AT[TYPES.EXTENT],
             )
-        if BlockType.FREE in run.columns:
-            columns = run.columns[BlockType.FREE]
+        if TYPES.FREE in run.columns:
+            columns = run.columns[TYPES.FREE]
             self._places.number(run.units[columns.rows], run.orders[columns.rows])
             linked = np.flatnonzero(columns["next_free"])
             rows = columns.rows[linked]
@@ -138,7 +138,7 @@ class Vmo:
         for type, number in self._numbered.items():
             if type in run.columns:
                 units = run.units[run.columns[type].rows]
-                if type != BlockType.EXTENT:
+                if type != TYPES.EXTENT:
                     units = units[units > 0]
                 self._places.number(units, number + np.arange(units.size))
                 self._numbered[type] = number + units.size
@@ -152,7 +152,7 @@ class Vmo:
         orders = self._free.joined("orders")
         begins = self._padding.joined("begins")
         ends = self._padding.joined("ends")
-        is_free = self._places.types_at(following) == BlockType.FREE
+        is_free = self._places.types_at(following) == TYPES.FREE
         is_free &= self._places.numbers_at(following) == orders
         if begins.size:
             # Padding is free units of the smallest order.
@@ -183,7 +183,7 @@ class Vmo:
             self._extents.joined("units"),
             following,
             self._extents.joined("capacities"),
-            self._extents_at(following, self._numbered[BlockType.EXTENT]),
+            self._extents_at(following, self._numbered[TYPES.EXTENT]),
         )
         self.texts = Texts(self._gathered_texts, limits.max_string)
         first_extents = self._extents_at(self.texts.first, extents.count)
@@ -193,7 +193,7 @@ class Vmo:
 
     def _extents_at(self, units: I32, none: int) -> I32:
         """Return the numbers of the extents at units, ``none`` where there is no extent."""
-        is_extent = (self._places.types_at(units) == BlockType.EXTENT) & (units > 0)
+        is_extent = (self._places.types_at(units) == TYPES.EXTENT) & (units > 0)
         return np.where(is_extent, self._places.numbers_at(units), np.int32(none))
 
     def _settle_values(self) -> None:
@@ -218,7 +218,7 @@ class Vmo:
         note = noted.add
         values = self.values
         texts = self.texts
-        tombstone_rows = np.flatnonzero(values.types == BlockType.TOMBSTONE)
+        tombstone_rows = np.flatnonzero(values.types == TYPES.TOMBSTONE)
         nodes = values.node_rows[1:]
         for rows, counts in (
             (nodes, values.node_children[1:]), (tombstone_rows, values.deleted_children)
@@ -226,8 +226,8 @@ class Vmo:
             wrong_rows = rows[values.bits[rows] != counts]
             note(rules.NODE_COUNT, values.units[wrong_rows], values.bits[wrong_rows])
         references = values.references
-        is_name = texts.types[:-1] == BlockType.NAME
-        is_string = texts.types[:-1] == BlockType.STRING_REFERENCE
+        is_name = texts.types[:-1] == TYPES.NAME
+        is_string = texts.types[:-1] == TYPES.STRING_REFERENCE
         is_named = (is_name | is_string) & (texts.units[:-1] > 0)
         unused_texts = np.flatnonzero(is_named & (references == 0))
         note(rules.NOT_USED, texts.units[unused_texts], 0)
@@ -330,7 +330,7 @@ class Vmo:
         """
         tally = self.tally[: wire.NEW_TYPES]
         sizes = wire.UNIT * (1 << np.arange(16))
-        free = tally[BlockType.FREE]
+        free = tally[TYPES.FREE]
         free_bytes = int((free * sizes).sum())
         total_bytes = int((tally * sizes).sum())
         largest_free = int(sizes[free > 0].max(initial=0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace.indexed import THREADS
-from fx_trace.kinds import ArgType, EventType, SchedulingType
-from fx_trace.meaning import ASYNC_SCOPE, EVENTS_OF, KIND_OF_SLICE
+from fx_trace.kinds import SchedulingType
+from fx_trace.meaning import ASYNC_SCOPE, EVENTS_OF, KIND_OF_SLICE, A, E, are_rows_of
 from fx_trace.read.chunks import Chunk
 from fx_trace.read.first_pass import EventPass
 from fx_trace.read.match import durations
@@ -26,7 +25,7 @@ __all__ = ["batch_of", "small_columns"]
 
 I64 = NDArray[np.int64]
 WAKER_TYPES = (
-    ArgType.INT32, ArgType.UINT32, ArgType.INT64, ArgType.UINT64, ArgType.KOID
+    A.INT32, A.UINT32, A.INT64, A.UINT64, A.KOID
 )  # fmt: skip
 """Types of arguments that can name a thread."""
 
@@ -64,11 +63,9 @@ class _Maker:
         events_seen = self.passed.reader.events_seen
         if not events_seen(*kinds):
             return _Picked(np.zeros(0, np.int64))
-        if events_seen(*kinds) == events_seen(*EventType):
+        if events_seen(*kinds) == events_seen(*vars(E).values()):
             return _Picked(np.broadcast_to(np.True_, kind.size))
-        # Comparisons are many times as fast as a table by kind.
-        masks = (kind == number for number in kinds if events_seen(number))
-        return _Picked(functools.reduce(operator.or_, masks))
+        return _Picked(are_rows_of(table, kind))
 
     def times_of(self, picked: _Picked) -> Callable[[], I64]:
         """Return a function that gives the times of some events, which it makes once."""
@@ -93,7 +90,7 @@ class _Maker:
             "name": lambda: picked(events.name),
         }
 
-    def ids_of(self, picked: _Picked, kind: EventType) -> NDArray[np.uint64]:
+    def ids_of(self, picked: _Picked, kind: int) -> NDArray[np.uint64]:
         """Return the ids of events of an asynchronous kind, and 0 of others."""
         if not self.passed.reader.events_seen(kind):
             return np.broadcast_to(np.uint64(0), picked.count)
@@ -126,25 +123,25 @@ class _Maker:
             "depth": lambda: spans.depth[rows],
             "parent": lambda: spans.parent[rows],
             "kind": kinds,
-            "id": lambda: self.ids_of(picked, EventType.ASYNC_BEGIN),
+            "id": lambda: self.ids_of(picked, E.ASYNC_BEGIN),
         }
 
     def instants(self) -> tuple[int, Columns]:
         """Points in time."""
         events = self.chunk.events
         picked = self.events_of("instants")
-        has_async = self.passed.reader.events_seen(EventType.ASYNC_INSTANT) > 0
+        has_async = self.passed.reader.events_seen(E.ASYNC_INSTANT) > 0
 
         def scopes() -> NDArray[np.uint8]:
             scope = picked(events.word).astype(np.uint8)
             if has_async:
-                scope[picked(events.kind) == EventType.ASYNC_INSTANT] = ASYNC_SCOPE
+                scope[picked(events.kind) == E.ASYNC_INSTANT] = ASYNC_SCOPE
             return scope
 
         return picked.count, {
             **self.common(picked),
             "scope": scopes,
-            "id": lambda: self.ids_of(picked, EventType.ASYNC_INSTANT),
+            "id": lambda: self.ids_of(picked, E.ASYNC_INSTANT),
         }
 
     def flows(self) -> tuple[int, Columns]:
@@ -157,7 +154,7 @@ class _Maker:
         return picked.count, {
             **self.common(picked),
             "id": lambda: picked(events.word).view(np.uint64),
-            "phase": lambda: (picked(events.kind) - EventType.FLOW_BEGIN).astype(np.uint8),
+            "phase": lambda: (picked(events.kind) - E.FLOW_BEGIN).astype(np.uint8),
             "slice": lambda: spans.flows[rows],
         }
 
@@ -169,11 +166,11 @@ class _Maker:
         arg = self.chunk.counters.arg
         kind = args.type[arg]
         value = args.value[arg]
-        is_double = kind == ArgType.DOUBLE
+        is_double = kind == A.DOUBLE
 
         def values() -> NDArray[np.float64]:
             # Large unsigned integers are negative here, as all values are held as int64.
-            is_large = (kind == ArgType.UINT64) & (value < 0)
+            is_large = (kind == A.UINT64) & (value < 0)
             unsigned = value.view(np.uint64).astype(np.float64)
             numbers = np.where(is_large, unsigned, value)
             doubles = value.view(np.float64)

@@ -479,6 +479,10 @@ class TraceBlocks(BlockReader):
         statements = self.statements(run)
         statement_rows = np.array([row for row, _, _ in statements], np.int64)
         rows, ids = self.sections(run)
+        if not rows.size and not statements:
+            self.turn_rows = self.turn_index = np.zeros(1, np.int64)
+            self.scope_registrations(run)
+            return
         # Between two statements all sections of a provider begin the same turn, and the first of
         # them may say something new.
         between = np.searchsorted(statement_rows, rows)

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace.kinds import RecordType
-from fx_trace.meaning import COLUMNS, EVENTS_OF, IS_ROW_OF, Cells, is_numeric, rows_of_events
+from fx_trace.meaning import (
+    COLUMNS,
+    EVENTS_OF,
+    Cells,
+    are_rows_of,
+    counts_of,
+    is_numeric,
+    rows_of_events,
+)
 from fx_trace.read.chunks import Chunk, filled_of
 from fx_trace.read.threads import TaskCollector, Tasks
 from fxframework.io.source import Source
@@ -79,7 +87,7 @@ class ChunkMaker(abc.ABC):
         if table in ROWS_OF:
             self.rows[ROWS_OF[table]] += cells["offset"].size
             return
-        counts = np.bincount(cells["kind"], minlength=16)
+        counts = counts_of(cells["kind"])
         for name, kinds in EVENTS_OF.items():
             own_counts = counts[list(kinds)]
             self.rows[name] += int(own_counts.sum())
@@ -87,7 +95,7 @@ class ChunkMaker(abc.ABC):
     def event_rows(self, kinds: NDArray[Any]) -> I64:
         """Return the row of each event in its table, or what stands for the slice that it ends."""
         rows = rows_of_events(kinds, self.rows)
-        is_end = IS_ROW_OF["ends"].take(kinds)
+        is_end = are_rows_of("ends", kinds)
         return np.where(is_end, wire.PARENT_END - rows, rows) if is_end.any() else rows
 
     def put_args(self, cells: Cells) -> None:
@@ -95,7 +103,7 @@ class ChunkMaker(abc.ABC):
 
         ``row`` has the place of each one's record among these rows.
         """
-        present = np.flatnonzero(np.bincount(cells["type"]))
+        present = np.flatnonzero(counts_of(cells["type"]))
         type_bits = (1 << kind for kind in present.tolist())
         self.types_seen |= sum(type_bits)
         is_of_end = cells["parent"] <= wire.PARENT_END
@@ -123,7 +131,7 @@ class ChunkMaker(abc.ABC):
 
     def take_chunk(self, first: dict[str, int], end: int) -> Chunk:
         """Return the rows since the last chunk, and forget them."""
-        filled = {name: filled_of(COLUMNS[name], parts) for name, parts in self.parts.items()}
+        filled = {table: filled_of(table, parts) for table, parts in self.parts.items()}
         no_clocks = np.zeros((0, 2), np.int64)
         clocks = np.concatenate([no_clocks, *self.clock_parts])
         no_offsets = np.zeros(0, np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -64,15 +64,21 @@ class Chunk:
         return np.array(values, np.uint64)[numbers]
 
 
-def filled_of(columns: Mapping[str, str], parts: list[Cells]) -> Filled:
+@functools.cache
+def no_rows(table: str) -> Filled:
+    """Return no rows of a table."""
+    return Filled(**{name: np.zeros(0, dtype) for name, dtype in COLUMNS[table].items()})
+
+
+def filled_of(table: str, parts: list[Cells]) -> Filled:
     """Return the rows of several runs, one after another."""
+    if not parts:
+        return no_rows(table)
     filled: Cells = {}
-    for name, dtype in columns.items():
+    for name, dtype in COLUMNS[table].items():
         alias = alias_of(name, parts, filled)
         if alias:
             filled[name] = filled[alias]
-        elif not parts:
-            filled[name] = np.zeros(0, dtype)
         else:
             column = parts[0][name]
             if len(parts) > 1:
@@ -84,7 +90,7 @@ def filled_of(columns: Mapping[str, str], parts: list[Cells]) -> Filled:
 def alias_of(name: str, parts: list[Cells], filled: Cells) -> str | None:
     """Return another column that is the same in all parts; None if there is none."""
     for alias in ALIASES.get(name, ()):
-        if alias in filled and parts and all(cells[name] is cells[alias] for cells in parts):
+        if alias in filled and all(cells[name] is cells[alias] for cells in parts):
             return alias
     return None
 

@@ -115,7 +115,7 @@ class Records:
         frames = self.frames
         row = frames.row_of(self.at)
         begin = int(frames.begin[row])
-        end = int(frames.end[row])
+        end = begin + int(frames.size[row])
         fault = int(frames.fault[row])
         self.place = begin
         self.at = end

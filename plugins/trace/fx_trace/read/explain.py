@@ -73,11 +73,11 @@ class Stretch(NamedTuple):
 def stretch_at(file: TraceFile, place: int) -> Stretch:
     """Return the stretch of a file that holds the byte at a place."""
     frames = TraceFrames(file)
-    while not frames.end.size or frames.end[-1] <= place:
+    while frames.listed_end <= place:
         frames.list_more()
     row = int(np.searchsorted(frames.begin, place, side="right")) - 1
     begin = int(frames.begin[row])
-    end = int(frames.end[row])
+    end = begin + int(frames.size[row])
     fault = int(frames.fault[row])
     if fault == SPECIAL:
         return Stretch(begin, end, 0, rules.ODD_BYTES)

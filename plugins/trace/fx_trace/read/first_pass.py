@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.indexed import THREADS
-from fx_trace.kinds import EventType
-from fx_trace.meaning import IS_ROW_OF, rows_of_events
+from fx_trace.meaning import IS_ROW_OF, E, are_rows_of, rows_of_events
 from fx_trace.read.chunk_maker import ChunkMaker
 from fx_trace.read.chunks import Chunk, WholeRows
 from fx_trace.read.match import Events, Match, Spans, longest_first
@@ -36,13 +35,12 @@ BLOCK = 1 << 17
 UNLIMITED_DEPTH = 1 << 30
 PROBED = 1 << 14
 """Events among which slices are looked for together."""
-IS_SLICE = IS_ROW_OF["slices"]
-IS_MATCHED = IS_SLICE | IS_ROW_OF["ends"] | IS_ROW_OF["flows"]
+IS_MATCHED = IS_ROW_OF["slices"] | IS_ROW_OF["ends"] | IS_ROW_OF["flows"]
 """By type of event, whether matching needs it."""
-IS_MATCHED[EventType.ASYNC_INSTANT] = True
+IS_MATCHED[E.ASYNC_INSTANT] = True
 SORTED_COLUMNS = ("kind", "thread", "name", "category", "offset", "time")
 """Columns that are held for sorting as they are."""
-IDENTIFIED = tuple(range(EventType.ASYNC_BEGIN, EventType.FLOW_END + 1))
+IDENTIFIED = tuple(range(E.ASYNC_BEGIN, E.FLOW_END + 1))
 """Events with an id: asynchronous ones and flows."""
 Cells = Mapping[str, NDArray[Any]]
 
@@ -154,10 +152,10 @@ class EventPass(FirstPass[Chunk]):
         columns: Cells = vars(chunk.events)
         # No event has both an end and an id.
         value = columns["word"]
-        if self.reader.events_seen(EventType.DURATION_COMPLETE):
+        if self.reader.events_seen(E.DURATION_COMPLETE):
             value = columns["finish"]
             if self.reader.events_seen(*IDENTIFIED):
-                complete = columns["kind"] == EventType.DURATION_COMPLETE
+                complete = columns["kind"] == E.DURATION_COMPLETE
                 value = np.where(complete, columns["finish"], columns["word"])
         needed = {name: columns[name] for name in SORTED_COLUMNS}
         needed |= {"value": value, "row": rows_of_events(chunk.events.kind, chunk.first)}
@@ -205,7 +203,7 @@ class EventPass(FirstPass[Chunk]):
             if rows.time.size:
                 earliest = int(rows.time.min())
                 self._include(earliest, int(rows.time.max()))
-        is_complete = chunk.events.kind == EventType.DURATION_COMPLETE
+        is_complete = chunk.events.kind == E.DURATION_COMPLETE
         if is_complete.any():
             # Their ends are not events of their own.
             last_end = chunk.events.finish.max(initial=NS_MIN, where=is_complete)
@@ -266,7 +264,7 @@ class EventPass(FirstPass[Chunk]):
                 if not open_rows.size:
                     break
                 kinds = events.kind[first_event : first_event + PROBED]
-                slices = first_event + np.flatnonzero(IS_SLICE.take(kinds))
+                slices = first_event + np.flatnonzero(are_rows_of("slices", kinds))
                 count = int(np.searchsorted(open_rows, first_row + slices.size))
                 open_events = slices[open_rows[:count] - first_row]
                 offsets.append(events.offset[open_events])

@@ -59,6 +59,8 @@ FAMILIES = (
 )  # fmt: skip
 LEAST = {int(kind): WORD * words for kind, words in MINIMUM_WORDS.items()}
 """By record type, the fewest bytes that framing believes."""
+TYPES = sorted(LEAST)
+"""The record type of each entry of the framing."""
 LIKELY: Mapping[Any, Likely] = {
     r.ProviderEvent: {"event": range(1)},
     r.TraceInfo: {"info_type": range(1), "magic": range(MAGIC, MAGIC + 1)},
@@ -146,27 +148,44 @@ class TraceFormat:
         return kinds
 
     @functools.cached_property
-    def by_type(self) -> NDArray[np.int32]:
-        """By record type, the number of the only class that it has; else that of unknown ones."""
-        numbers = np.full(len(self.kinds), self.classes.index(r.Unknown), np.int32)
-        for kind, classes in enumerate(self.kinds):
-            if r.MASKS[kind] == r.TYPE.mask and classes:
-                numbers[kind] = classes[0][2]
-        return numbers
+    def by_entry(self) -> NDArray[np.int32]:
+        """By entry of the framing, the number of the only class that it has, or of unknown ones.
 
-    def entries_of(self, headers: I64) -> NDArray[np.int32]:
-        """Return the numbers of the classes of headers."""
-        kinds = r.TYPE.of(headers)
-        entries: NDArray[np.int32] = self.by_type.take(kinds)
-        for kind in np.flatnonzero(np.bincount(kinds)).tolist():
-            if r.MASKS[kind] == r.TYPE.mask:
+        Entries of stretches that are not records are negative, and so count from the end.
+        """
+        unknown = self.classes.index(r.Unknown)
+        numbers = [self.kinds[kind][0][2] if has_one_class(kind) else unknown for kind in TYPES]
+        by_entry = np.array([*numbers, *[BAD_SIZE] * -HIDING], np.int32)
+        by_entry[UNKNOWN] = unknown
+        return by_entry
+
+    def entries_of(
+        self, framed: NDArray[np.int32], words: I64, begin: I64, *, apart: bool
+    ) -> NDArray[np.int32]:
+        """Return the numbers of the classes of records that begin at some bytes.
+
+        ``framed`` are their entries of the framing. With ``apart``, metadata has none.
+        """
+        entries = self.by_entry.take(framed)
+        for entry, kind in enumerate(TYPES):
+            if has_one_class(kind):
                 continue
-            rows = np.flatnonzero(kinds == kind)
+            rows = np.flatnonzero(framed == entry)
+            if apart and kind == RecordType.METADATA:
+                entries[rows] = BAD_SIZE
+                continue
+            headers = words.take(begin[rows] // WORD)
             for mask, value, number in self.kinds[kind]:
-                is_of_class = headers[rows] & mask == value
+                is_of_class = headers & mask == value
                 entries[rows[is_of_class]] = number
                 rows = rows[~is_of_class]
+                headers = headers[~is_of_class]
         return entries
+
+
+def has_one_class(kind: int) -> bool:
+    """Return whether all records of a type are of one class."""
+    return r.MASKS[kind] == r.TYPE.mask
 
 
 @functools.cache
@@ -323,9 +342,7 @@ class TraceFrames(ListedFrames):
                 framed: list[NDArray[Any]] = [framing.places, framing.sizes, framing.entries]
                 for pieces, column in zip(columns, framed, strict=True):
                     pieces.append(np.array(column[:count]))
-            begin, size, entries = map(np.concatenate, columns)
-            self.begin = begin
-            self.end = begin + size
+            self.begin, self.size, entries = map(np.concatenate, columns)
             self.judge(entries)
             return
         start, stop, self.in_records = next(self.stretches_left)
@@ -334,34 +351,35 @@ class TraceFrames(ListedFrames):
             framing.total = stop
             return
         self.begin = np.array([start])
-        self.end = np.array([stop])
+        self.size = np.array([stop - start])
         self.fault = np.array([SPECIAL])
         self.value = np.zeros(1, np.int64)
         self.entry = np.array([BAD_SIZE], np.int32)
 
-    def judge(self, entries: NDArray[np.int32]) -> None:
-        """Say why listed stretches are not sound records, and what findings show of them."""
-        self.fault, self.value = np.zeros((2, entries.size), np.int64)
-        max_record = self.file.max_record
-        sizes = self.end - self.begin
-        if max_record:
-            is_record = (entries >= 0) | (entries == UNKNOWN)
-            over_limit = np.flatnonzero(is_record & (sizes > max_record))
-            self.fault[over_limit] = rules.RECORD_OVER_LIMIT
-            self.value[over_limit] = sizes[over_limit]
-        rows = np.flatnonzero((entries < 0) & (self.fault == 0))
-        if rows.size:
-            self.fault[rows], self.value[rows] = self.faults_of(rows, entries[rows])
-        self.entry = self.entries_of(self.begin // WORD, self.fault)
+    def judge(self, framed: NDArray[np.int32]) -> None:
+        """Say why listed stretches are not sound records, and of which class others are."""
+        self.fault = self.value = np.broadcast_to(np.int64(0), framed.size)
+        self.entry = self.entries_of(framed)
+        if framed.min() < 0 or 0 < self.file.max_record < self.size.max():
+            self.fault, self.value = self.faults_of(framed)
+            self.entry[(self.fault != 0) & (self.fault != rules.UNKNOWN_RECORD)] = BAD_SIZE
 
-    def faults_of(self, rows: I64, entries: NDArray[np.int32]) -> tuple[I64, I64]:
+    def faults_of(self, framed: NDArray[np.int32]) -> tuple[I64, I64]:
         """Return why stretches are not records of known types, and what findings show of them."""
-        headers = self.file.words.take(self.begin[rows] // WORD)
+        fault, value = np.zeros((2, framed.size), np.int64)
+        is_over_limit = (framed >= 0) | (framed == UNKNOWN)
+        is_over_limit &= (self.size > self.file.max_record) & (self.file.max_record > 0)
+        fault[is_over_limit] = rules.RECORD_OVER_LIMIT
+        value[is_over_limit] = self.size[is_over_limit]
+        rows = np.flatnonzero((framed < 0) & ~is_over_limit)
+        entries = framed[rows]
+        begin = self.begin[rows]
+        headers = self.file.words.take(begin // WORD)
         words_said = words_of(headers)
-        passes_end = WORD * words_said > self.framing.total - self.begin[rows]
+        passes_end = WORD * words_said > self.framing.total - begin
         # Of several that hold, the first one is that of the stretch.
         reasons = (
-            (rules.ZERO_WORDS, entries == PADDING, (self.end - self.begin)[rows] // WORD),
+            (rules.ZERO_WORDS, entries == PADDING, self.size[rows] // WORD),
             (rules.UNKNOWN_RECORD, entries == UNKNOWN, r.TYPE.of(headers)),
             (rules.CONTENTS_OVERRUN, entries == HIDING, np.zeros_like(headers)),
             (rules.PAST_THE_END, passes_end, words_said),
@@ -369,17 +387,12 @@ class TraceFrames(ListedFrames):
         )
         is_reason = [condition for _, condition, _ in reasons]
         numbers = [int(rule) for rule, _, _ in reasons]
-        fault = np.select(is_reason, numbers, int(rules.TOO_SHORT))
+        fault[rows] = np.select(is_reason, numbers, int(rules.TOO_SHORT))
         shown_values = [shown for _, _, shown in reasons]
-        value = np.select(is_reason, shown_values, words_said)
+        value[rows] = np.select(is_reason, shown_values, words_said)
         return fault, value
 
-    def entries_of(self, begin: I64, fault: I64) -> NDArray[np.int32]:
-        """Return the numbers of the classes of the records at some words."""
-        headers = self.file.words.take(begin)
-        entries = trace_format().entries_of(headers)
-        faulty = np.flatnonzero(fault)
-        entries[faulty[fault[faulty] != rules.UNKNOWN_RECORD]] = BAD_SIZE
-        if self.file.apart:
-            entries[r.TYPE.of(headers) == RecordType.METADATA] = BAD_SIZE
-        return entries
+    def entries_of(self, framed: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the numbers of the classes of the listed records, by those of the framing."""
+        file = self.file
+        return trace_format().entries_of(framed, file.words, self.begin, apart=file.apart)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.kinds import EventType
-from fx_trace.meaning import IS_ROW_OF
+from fx_trace.meaning import IS_ROW_OF, E, are_rows_of, counts_of
 from fx_trace.read.blocks import Pairs
 from fx_trace.read.steps_back import StepsBack
 from fxframework.errors import Rule
@@ -32,7 +31,6 @@ __all__ = ["Events", "Ids", "Match", "Spans", "durations", "longest_first", "oth
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-E = EventType
 KINDS: Final = 256
 """More than there are types of events."""
 WHAT: Final = np.full(KINDS, OTHER, np.uint8)
@@ -140,7 +138,7 @@ class Spans:
         ``room`` says for how many rows there should be room if so many are needed now.
         """
         kind = columns["kind"]
-        counts = np.bincount(kind, minlength=KINDS)
+        counts = counts_of(kind)
         rows: dict[str, slice] = {}
         for name, table in TABLE_OF_SPANS.items():
             count = int(counts[IS_ROW_OF[table]].sum())
@@ -158,10 +156,15 @@ class Spans:
         if counts[E.DURATION_COMPLETE]:
             # Of a slice that ends before it begins, the end is not one.
             finish = known_ends(columns["finish"])
-            finish = np.where(finish < columns["time"], wire.INVALID_END, finish)
-            is_complete = kind == E.DURATION_COMPLETE
-            is_slice = IS_ROW_OF["slices"].take(kind)
-            ends[is_complete[is_slice]] = finish[is_complete]
+            is_reversed = finish < columns["time"]
+            if is_reversed.any():
+                finish = np.where(is_reversed, wire.INVALID_END, finish)
+            if counts[E.DURATION_COMPLETE] == kind.size:
+                ends[:] = finish
+            else:
+                is_complete = kind == E.DURATION_COMPLETE
+                is_slice = are_rows_of("slices", kind)
+                ends[is_complete[is_slice]] = finish[is_complete]
 
     def open_rows(self, slices: int, most: int) -> I64:
         """Return the first ``most`` rows of slices that were never closed."""
@@ -185,6 +188,8 @@ class Spans:
 
 def known_ends(finish: I64) -> I64:
     """Return the ends of complete events: the last time there is would mean that one is open."""
+    if finish.max(initial=0) < wire.OPEN_END:
+        return finish
     return np.minimum(finish, wire.OPEN_END - 1)
 
 
@@ -283,7 +288,7 @@ class Match:
         steps back in time: then what is found from it on is void. -1 if there is none.
         """
         kind = events["kind"]
-        counts = np.bincount(kind, minlength=KINDS)
+        counts = counts_of(kind)
         if counts[E.ASYNC_BEGIN : E.FLOW_END + 1].any():
             self._add_ids(events)
         begin_count = counts[E.DURATION_BEGIN] + counts[E.ASYNC_BEGIN]
@@ -314,7 +319,7 @@ class Match:
     def _add_ids(self, events: Events) -> None:
         """Take in which ids events have; an asynchronous end alone does not count."""
         kind = events["kind"]
-        is_flow = IS_ROW_OF["flows"].take(kind)
+        is_flow = are_rows_of("flows", kind)
         is_operation = (kind == E.ASYNC_BEGIN) | (kind == E.ASYNC_INSTANT)
         for ids, is_of_kind in ((self.flows, is_flow), (self.operations, is_operation)):
             places = np.flatnonzero(is_of_kind)
@@ -345,7 +350,7 @@ class Match:
         nesting.make_threads(self._operation_numbers.count)
         what = WHAT.take(events["kind"])
         nesting.nest(what, numbers, any_names(numbers.size), rows=events["row"])
-        ends = self._put(nesting, events, spans)
+        ends = self._put(nesting, events, spans, slices_inside(nesting, events))
         unmatched = ends[nesting.closes[ends] < 0]
         nesting.release()
         return steps_back, [found_at(events, rules.ASYNC_END_WITHOUT_BEGIN, unmatched)]
@@ -355,21 +360,20 @@ class Match:
     ) -> tuple[int, list[FoundAt]]:
         """Match durations, and points of flows, which are in the durations of their thread."""
         kind = events["kind"]
+        is_end = kind == E.DURATION_END
+        is_span = kind == E.DURATION_COMPLETE
         what = WHAT.take(kind)
-        is_paired = (what == BEGIN) | (what == END)
-        has_names = bool(is_paired.any())
-        has_spans = bool((what == SPAN).any())
-        texts = np.zeros((kind.size, 1), np.int64)
+        texts = None
         names = any_names(kind.size)
-        if has_names:
+        if is_end.any() or (kind == E.DURATION_BEGIN).any():
             # Both codes as one number: nearly always, those of an end are those of its begin.
             # Of Chrome JSON, what there is not has the code -1.
-            texts[:, 0] = np.maximum(events["category"], NO_NAME)
+            texts = np.maximum(events["category"], NO_NAME).astype(np.int64)
             texts *= PAIRED
-            texts[:, 0] += np.maximum(events["name"], NO_NAME)
+            texts += np.maximum(events["name"], NO_NAME)
             if self._by_name:
-                names = self._names_to_match(events["name"], what == END)
-        finish = known_ends(events["finish"]) if has_spans else None
+                names = self._names_to_match(events["name"], is_end)
+        finish = known_ends(events["finish"]) if is_span.any() else None
         if self._steps_back is not None:
             columns = (what, events["thread"], events["time"], finish)
             first_back = self._steps_back.first(*columns, pids.size)
@@ -377,27 +381,28 @@ class Match:
                 return first_back, []
         nesting = self._on_threads
         nesting.make_threads(pids.size)
-        nesting.nest(what, events["thread"], names, texts, events["time"], finish, events["row"])
+        values = None if texts is None else texts[:, None]
+        nesting.nest(what, events["thread"], names, values, events["time"], finish, events["row"])
         findings: list[FoundAt] = []
+        inside = slices_inside(nesting, events)
         if finish is not None:
             # Of a slice that was begun, the end is not known yet: it does not end before another.
-            is_inside = (what == SPAN) & (nesting.parents >= 0)
-            inside = np.flatnonzero(is_inside)
-            crossing = inside[finish[inside] > spans.end[nesting.parents[inside]]]
+            spans_inside = inside[is_span[inside]]
+            end_around = spans.end[nesting.parents[spans_inside]]
+            crossing = spans_inside[finish[spans_inside] > end_around]
             findings.append(found_at(events, rules.ENDS_AFTER_PARENT, crossing))
-        ends = self._put(nesting, events, spans)
-        if nesting.rows > self._max_depth:
-            is_deep = IS_ROW_OF["slices"].take(kind) & (nesting.depths > self._max_depth)
-            findings.append(found_at(events, rules.TOO_DEEP, np.flatnonzero(is_deep)))
+        ends = self._put(nesting, events, spans, inside)
+        deep = inside[nesting.depths[inside] > self._max_depth]
+        findings.append(found_at(events, rules.TOO_DEEP, deep))
         if finish is not None:
-            is_reversed = (what == SPAN) & (finish < events["time"])
+            is_reversed = is_span & (finish < events["time"])
             findings.append(found_at(events, rules.ENDS_BEFORE_BEGIN, np.flatnonzero(is_reversed)))
-        if ends.size:
+        if texts is not None:
             is_closed = nesting.closes[ends] >= 0
             findings.append(found_at(events, rules.END_WITHOUT_BEGIN, ends[~is_closed]))
             closing = ends[is_closed]
             begin_texts = nesting.values[closing, 0]
-            findings.append(self._other_texts(events, closing, texts[closing, 0], begin_texts))
+            findings.append(self._other_texts(events, closing, texts[closing], begin_texts))
         nesting.release()
         return -1, findings
 
@@ -408,16 +413,17 @@ class Match:
             is_any |= np.isin(names, self.unnamed)
         return np.where(is_any, np.uint32(ANY_NAME), names.view(np.uint32))
 
-    def _put(self, nesting: Nesting, events: Events, spans: Spans) -> I64:
-        """Put what was found into the rows of events; return the places of the ends among them."""
+    def _put(self, nesting: Nesting, events: Events, spans: Spans, inside: I64) -> I64:
+        """Put what was found into the rows of events; return the places of the ends among them.
+
+        ``inside`` are those of slices in others.
+        """
         kind = events["kind"]
         row = events["row"]
-        is_slice = IS_ROW_OF["slices"].take(kind)
-        inside = np.flatnonzero(is_slice & (nesting.parents >= 0))
         rows = row[inside]
         spans.parent[rows] = nesting.parents[inside]
         spans.depth[rows] = np.minimum(nesting.depths[inside], self._max_depth)
-        ends = np.flatnonzero(IS_ROW_OF["ends"].take(kind))
+        ends = np.flatnonzero(are_rows_of("ends", kind))
         closes = nesting.closes[ends]
         spans.ends[row[ends]] = closes
         is_closed = closes >= 0
@@ -426,7 +432,7 @@ class Match:
         # The last time there is looks like that of a slice without an end.
         self.unclosed -= int(np.count_nonzero(times != wire.OPEN_END))
         if spans.flows.size:
-            flows = np.flatnonzero(IS_ROW_OF["flows"].take(kind))
+            flows = np.flatnonzero(are_rows_of("flows", kind))
             spans.flows[row[flows]] = nesting.parents[flows]
         return ends
 
@@ -459,6 +465,13 @@ def other_text_detail(value: int, strings: StringPool) -> str:
     end_code, begin_code = divmod(value % wire.OF_CATEGORIES, wire.END_CODE)
     is_category = value >= wire.OF_CATEGORIES
     return rules.another_name_detail(strings[end_code], strings[begin_code], is_category)
+
+
+def slices_inside(nesting: Nesting, events: Events) -> I64:
+    """Return the places of slices that were found to be in others."""
+    is_inside = nesting.parents >= 0
+    is_inside &= are_rows_of("slices", events["kind"])
+    return np.flatnonzero(is_inside)
 
 
 def any_names(count: int) -> NDArray[np.uint32]:

@@ -16,7 +16,7 @@ from fx_trace import format as wire
 from fx_trace import records as r
 from fx_trace import rules
 from fx_trace.indexed import STRINGS, THREADS, Process, Thread
-from fx_trace.kinds import ArgType, EventType, RecordType
+from fx_trace.kinds import EventType, RecordType
 from fx_trace.meaning import (
     COLUMNS,
     MAKERS,
@@ -24,7 +24,10 @@ from fx_trace.meaning import (
     PROCESS_NAME,
     TABLE_CODE,
     TABLE_OF_EVENT,
+    A,
     Cells,
+    E,
+    counts_of,
     is_numeric,
 )
 from fx_trace.read.blocks import (
@@ -66,6 +69,7 @@ TIMED = (
 """Classes of records with a time, beside events of defined types."""
 NAMED = Fields([r.StringRecord.layout.by_name["value"], r.ProviderInfo.layout.by_name["name"]])
 """Texts that get their codes elsewhere."""
+LAST_EVENT = int(max(EventType))
 OF_LARGE = 15
 """What stands for the kind of a large record that the format does not define."""
 
@@ -114,7 +118,7 @@ class RowRecords:
         """Which records of the class they are; None: all."""
         has_all = own.all_sound
         if self.cls is r.Event:
-            is_defined = many.known[self.fields["event"]] <= max(EventType)
+            is_defined = many.known[self.fields["event"]] <= LAST_EVENT
             if not is_defined.all():
                 self.is_row = self.is_row & is_defined
                 has_all = False
@@ -261,8 +265,8 @@ class RowReader(TraceBlocks, ChunkMaker):
 
     def enter_blobs(self, items: Many) -> None:
         """Have the values of arguments entered that are bytes."""
-        field = VALUES[ArgType.BLOB]
-        blobs = np.flatnonzero(items.known[ARGUMENT["type"]] == ArgType.BLOB)
+        field = VALUES[A.BLOB]
+        blobs = np.flatnonzero(items.known[ARGUMENT["type"]] == A.BLOB)
         if blobs.size:
             codes = np.full(blobs.size, -1, np.int32)
             starts = items.known[field, START][blobs]
@@ -298,6 +302,8 @@ class RowReader(TraceBlocks, ChunkMaker):
     def look_up(self, reference: Reference) -> None:
         """Look up strings or threads; give markers to those that nobody registered."""
         super().look_up(reference)
+        if reference.codes.min(initial=0) >= 0:
+            return
         sound = reference.own.sound
         assert sound is not None  # noqa: S101 (set by ``Run.finish``)
         missing = np.flatnonzero(reference.codes < 0)
@@ -392,10 +398,10 @@ class RowReader(TraceBlocks, ChunkMaker):
         if rows.cls not in KIND_FIELDS:
             self.count_kind(kind, count)
             return
-        subtypes = many.full(many.known[KIND_FIELDS[rows.cls]])
+        subtypes = many.full(many.known[KIND_FIELDS[rows.cls]]).astype(np.uint8)
         if not own.all_sound:
             subtypes = subtypes[own.sound]
-        self.kinds_seen[kind : kind + 16] += np.bincount(subtypes, minlength=16)
+        self.kinds_seen[kind : kind + 16] += counts_of(subtypes)[:16]
 
     def put_rows(
         self,
@@ -426,7 +432,7 @@ class RowReader(TraceBlocks, ChunkMaker):
             cells["time"] = clocks.times(ordinals, cells["ticks"], cells["offset"])
         if table == "events":
             cells["finish"] = cells["time"]
-            if (cells["kind"] == EventType.DURATION_COMPLETE).any():
+            if (cells["kind"] == E.DURATION_COMPLETE).any():
                 cells["finish"] = clocks.times(ordinals, cells["word"], None)
             self.clock_parts.append(clocks.segments(ordinals, self.rows_in_chunk("events")))
         self.parts[table].append(cells)
@@ -444,7 +450,7 @@ class RowReader(TraceBlocks, ChunkMaker):
             if not items.start.size:
                 continue
             # The record of each argument, among those of its class; then its row.
-            records = items.rows_at(np.arange(items.start.size))
+            records = np.arange(items.start.size) if items.rows is None else items.rows
             row_of_record = place
             picked: Any = slice(None)
             if rows.index is not None:  # some records have no row, and neither have their arguments
@@ -452,28 +458,33 @@ class RowReader(TraceBlocks, ChunkMaker):
                 records = records[picked]
                 row_of_record = np.zeros(own.ordinals.size, np.int64)
                 row_of_record[rows.index] = place
-            row = row_of_record[records]
-            kinds = items.known[ARGUMENT["type"]][picked]
+            row = row_of_record.take(records)
+            kinds = items.known[ARGUMENT["type"]][picked].astype(np.uint8)
             group: Cells = {
                 "type": kinds,
                 "name": items.known[ARGUMENT["name"], CODE].column()[picked],
-                "offset": cells["offset"][row],
+                "offset": cells["offset"].take(row),
                 "value": value_of(items, kinds, picked),
                 "row": row,
             }
             if table == "events":
-                group["table"] = TABLE_OF_EVENT[cells["kind"][row]]
-                group["parent"] = self.event_rows(cells["kind"])[row]
+                group["table"] = TABLE_OF_EVENT.take(cells["kind"]).take(row)
+                group["parent"] = self.event_rows(cells["kind"]).take(row)
                 self.report_counters(items, kinds, picked, group["table"])
             else:
                 group["table"] = np.broadcast_to(np.uint8(TABLE_CODE[table]), row.size)
                 group["parent"] = self.rows[ROWS_OF[table]] + row
-            groups.append((own.ordinals[records], group))
+            groups.append((own.ordinals.take(records), group))
         return groups
 
-    def report_counters(self, items: Many, kinds: I64, picked: Any, tables: Any) -> None:
+    def report_counters(
+        self, items: Many, kinds: NDArray[np.uint8], picked: Any, tables: Any
+    ) -> None:
         """Report arguments of counters, of those picked, that are something else than numbers."""
-        is_strange = (tables == wire.TABLE_COUNTERS) & ~is_numeric(kinds)
+        of_counters = tables == wire.TABLE_COUNTERS
+        if not of_counters.any():
+            return
+        is_strange = of_counters & ~is_numeric(kinds)
         if is_strange.any():
             places = np.arange(items.start.size)[picked][is_strange]
             every_kind = items.known[ARGUMENT["type"]]
@@ -505,7 +516,7 @@ class RowReader(TraceBlocks, ChunkMaker):
     def put_priorities(self, cells: Cells, sched: Cells) -> None:
         """Take priorities from the arguments of scheduling records."""
         of_sched = cells["table"] == wire.TABLE_SCHED
-        is_number = of_sched & (cells["type"] == ArgType.INT32)
+        is_number = of_sched & (cells["type"] == A.INT32)
         if not is_number.any():
             return
         for (kind, name), column in PRIORITIES.items():
@@ -519,7 +530,7 @@ class RowReader(TraceBlocks, ChunkMaker):
     def put_processes(self, cells: Cells, objects: Cells) -> None:
         """Take the processes of kernel objects from their arguments."""
         is_process = cells["table"] == wire.TABLE_OBJECTS
-        is_process &= cells["type"] == ArgType.KOID
+        is_process &= cells["type"] == A.KOID
         is_process &= cells["name"] == self.strings.code(PROCESS_NAME)
         args = np.flatnonzero(is_process)
         rows = cells["row"][args]
@@ -552,8 +563,8 @@ class RowReader(TraceBlocks, ChunkMaker):
         """Annotate koids, and pointers of events, with the names of the objects that they mean."""
         # A pointer outside of an event is of no process.
         of_others = np.isin(cells["table"], list(TABLE_CODE.values()))
-        is_pointer = (cells["type"] == ArgType.POINTER) & ~of_others
-        is_koid = cells["type"] == ArgType.KOID
+        is_pointer = (cells["type"] == A.POINTER) & ~of_others
+        is_koid = cells["type"] == A.KOID
         args = np.flatnonzero(is_pointer | is_koid)
         if not args.size:
             return
@@ -586,26 +597,37 @@ class RowReader(TraceBlocks, ChunkMaker):
         uses: list[FirstUses] = []
         for entered in run.reading.entered:
             if entered.table is THREADS and entered.numbers is not None:
+                threads = self.threads.find(entered.codes)
                 uses += self.first_uses(
-                    entered.own, entered.rows, entered.codes, entered.starts, 0, 0
+                    entered.own, entered.rows, entered.codes, threads, entered.starts, 0, 0
                 )
         for _, many in run.read_classes:
             fields = [field for field in many.layout.fields if isinstance(field, Thread)]
             for turn, field in enumerate(fields):
                 numbers = numbers_of(many, field)
+                threads = self.threads_of(many, field)
                 starts = many.known.get((field, START), 0)
-                rows = np.arange(numbers.size)
                 indexes = many.known[field.index]
-                uses += self.first_uses(many.own, rows, numbers, starts, turn, indexes)
+                uses += self.first_uses(many.own, None, numbers, threads, starts, turn, indexes)
         if uses:
             self.add_threads(run, uses)
+            self.thread_columns.clear()
 
     def first_uses(
-        self, own: Any, rows: I64, numbers: I32, starts: Any, turn: int, indexes: Any
+        self,
+        own: Any,
+        rows: I64 | None,
+        numbers: I32,
+        threads: I32,
+        starts: Any,
+        turn: int,
+        indexes: Any,
     ) -> list[FirstUses]:
         """Return the first uses, by records of a class, of threads that are not known yet."""
-        is_new = (self.threads.find(numbers) < 0) & (numbers >= 0)
-        places = np.flatnonzero(is_new)
+        if threads.min(initial=0) >= 0:
+            return []
+        rows = np.arange(numbers.size) if rows is None else rows
+        places = np.flatnonzero((threads < 0) & (numbers >= 0))
         places = places[own.sound[rows[places]]]
         if not places.size:
             return []
@@ -750,14 +772,14 @@ class ClocksOfRun:
         return np.stack([first + begins, numbers[begins]], 1)
 
 
-def value_of(items: Many, kinds: I64, picked: Any) -> I64:
+def value_of(items: Many, kinds: NDArray[np.uint8], picked: Any) -> I64:
     """Return the values of arguments: integers, the bits of doubles, codes of strings and bytes."""
     value: Any = None
-    for kind in np.flatnonzero(np.bincount(kinds)).tolist():
+    for kind in np.flatnonzero(counts_of(kinds)).tolist():
         field = VALUES.get(kind)
         if field is None:
             continue
-        if kind in (ArgType.STRING, ArgType.BLOB):
+        if kind in (A.STRING, A.BLOB):
             codes = items.known[field, CODE].column()[picked]
             column = np.maximum(codes, 0).astype(np.int64)
         else:

@@ -79,20 +79,25 @@ class StepsBack:
         self, threads: NDArray[np.int32], what: NDArray[np.uint8], times: I64, ends: I64 | None
     ) -> None:
         """Keep what is known of each thread after its last event, and after its last slice."""
-        last = self._last_of_threads(threads, np.arange(times.size))
+        last = self._last_of_threads(threads)
         has_event = last >= 0
         self._threads[LAST_TIME, has_event] = times[last[has_event]]
-        is_slice = IS_SLICE.take(what)
-        last = self._last_of_threads(threads, np.where(is_slice, np.arange(times.size), -1))
+        is_slice = (what == BEGIN) | (what == SPAN)
+        if not is_slice.all():
+            slices = np.flatnonzero(is_slice)
+            last = self._last_of_threads(threads[slices])
+            last[last >= 0] = slices[last[last >= 0]]
         has_slice = last >= 0
         last = last[has_slice]
         self._threads[LAST_BEGIN, has_slice] = times[last]
         self._threads[LAST_END, has_slice] = ends_of(last, what, ends)
 
-    def _last_of_threads(self, threads: NDArray[np.int32], events: I64) -> I64:
-        """Return the last of the events of each thread; -1 of a thread without any."""
+    def _last_of_threads(self, threads: NDArray[np.int32]) -> I64:
+        """Return the last event of each thread, given those of events; -1 if it has none."""
         last = np.full(self._threads.shape[1], -1)
-        np.maximum.at(last, threads, events)
+        # Of events that follow one another on a thread, only the last one can be.
+        ends = np.flatnonzero(ends_of_runs(threads))
+        np.maximum.at(last, threads[ends], ends)
         return last
 
     def _before(self, number: int, thread: NDArray[np.int32], values: I64) -> I64:

@@ -172,9 +172,9 @@ class TaskCollector:
     def add(self, chunk: Chunk) -> None:
         """Take in the kernel objects and the context switches of a chunk."""
         objects = chunk.objects
-        is_task = np.isin(objects.type, (ObjectType.PROCESS, ObjectType.THREAD))
-        tasks = np.flatnonzero((objects.kind == 0) & is_task)
-        if tasks.size:
+        if objects.kind.size:
+            is_task = np.isin(objects.type, (ObjectType.PROCESS, ObjectType.THREAD))
+            tasks = np.flatnonzero((objects.kind == 0) & is_task)
             self._objects.append(
                 KernelObjects(
                     objects.type[tasks],

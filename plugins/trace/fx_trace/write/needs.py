@@ -512,12 +512,13 @@ class KeptFrames(TraceFrames):
 
     part: Part
 
-    def entries_of(self, begin: I64, fault: I64) -> NDArray[np.int32]:
-        """Return the numbers of the classes of the records at some words."""
-        entries = super().entries_of(begin, fault)
-        is_left_out = (entries == EVENT_ENTRY) & (self.part.mark[begin] == 0)
+    def entries_of(self, framed: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the numbers of the classes of the listed records, by those of the framing."""
+        entries = super().entries_of(framed)
+        words = self.begin // WORD
+        is_left_out = (entries == EVENT_ENTRY) & (self.part.mark[words] == 0)
         if self.part.everything:
-            is_left_out &= EVENT_KIND.of(self.file.words[begin]) <= max(EventType)
+            is_left_out &= EVENT_KIND.of(self.file.words[words]) <= max(EventType)
         entries[is_left_out] = PADDING
         return entries
 

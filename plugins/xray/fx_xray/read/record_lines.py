@@ -126,7 +126,7 @@ class XrayFrames(ListedFrames):
         self.block = int(blocks[-1])
         self.listed = np.concatenate([columns, is_first[None]])
         self.begin = self.listed[BEGIN]
-        self.end = self.listed[END]
+        self.size = self.listed[END] - self.begin
 
     def begins(self, row: int) -> bool:
         """Return whether a record is the first of a buffer."""
