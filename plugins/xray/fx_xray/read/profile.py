@@ -123,6 +123,8 @@ def paths_of(data: U8, written: I64, offsets: I64, threads: NDArray[np.int32]) -
     calls = summed(data, zeros + CALLS.offset, innermost, parents.size)
     ticks = summed(data, zeros + TICKS.offset, innermost, parents.size)
     starts, depths = spread(parents, ticks, first)
+    for numbers in (calls, ticks, starts):  # whose sums over all paths must fit, too
+        np.minimum(numbers, NS_MAX // max(1, parents.size - first), out=numbers)
     _, first_rows = np.unique(nodes, return_index=True)
     first_paths = path_of_row[first_rows]
     return {
