@@ -1,4 +1,4 @@
-"""Format: the headers and records of XRay traces, declared; the one file that knows where bits lie.
+"""Format: the headers and records of XRay traces, declared; of its profiles ``fx_xray.profile``.
 
 LLVM's document of the FDR format covers version 1 of the flight data recorder alone; later
 versions, basic mode and what differs follow LLVM's lib/XRay and compiler-rt's lib/xray. Offsets and

@@ -311,7 +311,7 @@ def fx_writers() -> Iterable[Writer]:
         trace_writer(
             format="xray",
             title="LLVM XRay trace, flight data recorder",
-            open=lazy("fx_xray.write.writer:open_writer"),
+            open=lazy("fx_xray.write.rewriter:open_writer"),
             exempt={
                 "many_records_come_back": "a buffer has room for its own records only",
                 "memory_does_not_grow_with_what_was_written": "a buffer is put together first",
@@ -323,7 +323,7 @@ def fx_writers() -> Iterable[Writer]:
         trace_writer(
             format="xray-basic",
             title="LLVM XRay trace, basic mode",
-            open=lazy("fx_xray.write.writer:open_basic_writer"),
+            open=lazy("fx_xray.write.rewriter:open_basic_writer"),
             options=(BASIC_VERSION, WRITTEN_ORDER, NAMES),
             merge=lazy("fx_xray.write.merge:open_merge_basic"),
         ),

@@ -75,7 +75,7 @@ NAMES_WITH_A_MEANING: Final = {**wire.WELL_KNOWN, **wire.ATTRIBUTION}
 """Names and the types in which they mean something, so that a key of both gets another name."""
 INT64, UINT64, STRING = map(int, (ArgType.INT64, ArgType.UINT64, ArgType.STRING))
 TYPE_NUMBERS: Final = {name: number for number, name in wire.ARG_NAMES.items()}
-TYPE_NAMES: Final = {
+TYPE_NAMES: Final[dict[int, str]] = {
     **dict.fromkeys(SIGNED, "int64"), **dict.fromkeys(UNSIGNED, "uint64"), **wire.ARG_NAMES,
 }  # fmt: skip
 """Types of arguments of any format, as logs have them."""

@@ -1,4 +1,4 @@
-"""Batches: the columns of a batch of rows of each table, made of raw rows (``first_pass.py``)."""
+"""Batches: the columns of a batch of rows of each table, made of raw rows (``match.py``)."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ class FileCapture(EventCapture):
         if self.header is None:
             return super().records_json()
 
-        from fx_xray.read.record_lines import lines_of
+        from fx_xray.read.lines import lines_of
 
         self.first_pass(whole=False)  # it reports the findings
         return self.checked_pieces(lines_of(self._decoder, self.source, self.header))

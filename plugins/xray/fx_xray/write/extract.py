@@ -1,4 +1,8 @@
-"""Extracts parts of traces in their own format: the selected calls, with their original times."""
+"""Extracts parts of traces in their own format: the selected calls, with their original times.
+
+Which events belong to a part, ``fx_xray.read.views`` says (``chosen_events``). ``packer`` writes
+them into new buffers, each with the thread, process, time and CPU that a reader needs.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 
 from fx_xray.format import BASIC_VERSIONS, FDR_VERSIONS
 from fx_xray.rules import RULES
-from fx_xray.write.writer import open_basic_writer, open_writer
+from fx_xray.write.rewriter import open_basic_writer, open_writer
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics

@@ -1,4 +1,4 @@
-"""The record writer: writes a trace record by record.
+"""Rewriter: writes records that were read, or their JSON; programs have recorders.
 
 Records are written unchanged: the file header gives version and byte order, extents give the size
 of buffers.
