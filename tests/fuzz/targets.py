@@ -544,9 +544,9 @@ def xray_kernels(data: bytes) -> None:
     from fx_xray.format import FileHeader
     from fx_xray.read.decoder import RecordDecoder
     from fx_xray.read.header import read_header
+    from fx_xray.read.lines import lines_of
     from fx_xray.read.log import BasicLog, FdrLog
     from fx_xray.read.match import Matcher
-    from fx_xray.read.record_lines import lines_of
     from fxframework.io.source import Source
 
     octets = _exact(data, "u1")

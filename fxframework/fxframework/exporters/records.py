@@ -550,6 +550,7 @@ class _OpaqueEncoder(Encoder):
     def encode(self, record: Any) -> bytes:
         """Return the bytes of a damaged record. Raises WriteRefusedError for any other."""
         if not isinstance(record, DamagedRecord):
+            given = {"code": rules.INVALID_LINE.code, **record}
             kinds = {DamagedRecord.record: DamagedRecord}
-            record = record_of_json(record, kinds, "a file without a format", REFUSALS)
+            record = record_of_json(given, kinds, "a file without a format", REFUSALS)
         return bytes(record.raw)

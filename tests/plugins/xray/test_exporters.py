@@ -713,3 +713,14 @@ def shown_event(lines: _TextLines, batch: Batch, place: int) -> str:
     """What an event is, without what is behind it."""
     kind, function = int(batch.kind[place]), int(batch.function[place])
     return lines._call(function << 3 | kind) if kind < 5 else lines._event(batch, place)
+
+
+@cases("name", ["llvm-yaml", "text", "json"])
+def test_an_event_alone_is_the_first_of_its_batch(name: str) -> None:
+    """A call may be in the batch of arguments behind it, so no batch is made of what is before."""
+    header = struct.pack("<HHIQ16x", 3, 0, 3, 1_000_000_000)
+    entry = struct.pack("<HBBiQIIQ", 0, 0, 0, 7, 5, 1, 2, 0)
+    with opened(header + entry) as capture:
+        assert len(list(walk(capture, Counter()))) == 1
+        text, _ = export(name, capture)
+        assert "7" in text

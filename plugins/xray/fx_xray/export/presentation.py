@@ -94,17 +94,18 @@ def walk(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
     A call is in one batch with its arguments; arguments without a call are counted in ``dropped``.
     """
     trace = whole_of(capture)
-    return _batches(trace.events(), trace.payloads, dropped)
+    return filter(len, _batches(trace.events(), trace.payloads, dropped))
 
 
 def walk_chosen(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
     """Yield the same, but of a view the events that belong to its rows."""
-    return _batches(chosen_events(capture), whole_of(capture).payloads, dropped)
+    return filter(len, _batches(chosen_events(capture), whole_of(capture).payloads, dropped))
 
 
 def _batches(
     parts: Iterator[Events], payloads: NDArray[np.uint8], dropped: Counter[str]
 ) -> Iterator[Batch]:
+    """Yield batches, some of which may have no events: arguments alone are none."""
     held: list[Events] = []
     """The last call so far, behind which more of its arguments may come."""
     for events in parts:
