@@ -214,8 +214,7 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
         del context
         self.process = header.process
 
-    def _run_pass(self, *, whole: bool) -> ProfilePass:
-        del whole
+    def _run_pass(self, *, whole: bool) -> ProfilePass:  # noqa: ARG002 (all is in memory)
         passed = ProfilePass(self)
         self._names.functions = passed.functions[0]
         return passed
