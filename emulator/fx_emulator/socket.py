@@ -100,37 +100,42 @@ class DatagramSocket:
 
 
 class LogService:
-    """The service that reads log records from a socket, one record a datagram.
+    """The service that reads log records from sockets, one record a datagram.
 
     A datagram is invalid if it has less than 16 bytes, is not of type 9, or differs in size from
-    its header. With ``invalid="disconnect"`` the service closes the socket and loses its queue, as
+    its header. With ``invalid="disconnect"`` the service closes that socket and loses its queue, as
     the format document says; with ``"count"`` it goes on, as the service does today.
     """
 
     def __init__(
-        self, socket: DatagramSocket, *, invalid: Literal["disconnect", "count"] = "count"
+        self, *sockets: DatagramSocket, invalid: Literal["disconnect", "count"] = "count"
     ) -> None:
         if invalid not in {"disconnect", "count"}:
             raise EmulatorError(f"invalid={invalid!r}: must be 'disconnect' or 'count'")
-        self.socket = socket
+        self.sockets = list(sockets)
         self.behaviour = invalid
         self.records: list[bytes] = []
         """The valid records, in the order of reading."""
         self.invalid = 0
         self.lost = 0
-        """Number of datagrams in the queue of the socket when it was disconnected."""
+        """Number of datagrams in the queues of sockets when they were disconnected."""
+
+    def connect(self, socket: DatagramSocket) -> None:
+        """Add a socket to read from."""
+        self.sockets.append(socket)
 
     def drain(self) -> int:
-        """Read all queued datagrams. Return the number of valid records."""
+        """Read all queued datagrams, socket by socket. Return the number of valid records."""
         already_read = len(self.records)
-        while (datagram := self.socket.receive()) is not None:
-            if _is_valid(datagram):
-                self.records.append(datagram)
-                continue
-            self.invalid += 1
-            if self.behaviour == "disconnect":
-                self.lost += len(self.socket)
-                self.socket.close(discard=True)
+        for socket in self.sockets:
+            while (datagram := socket.receive()) is not None:
+                if _is_valid(datagram):
+                    self.records.append(datagram)
+                    continue
+                self.invalid += 1
+                if self.behaviour == "disconnect":
+                    self.lost += len(socket)
+                    socket.close(discard=True)
         return len(self.records) - already_read
 
     def capture(self) -> bytes:

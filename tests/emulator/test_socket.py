@@ -105,15 +105,18 @@ class TestLogService:
 
     @cases("datagram", INVALID)
     def test_disconnects(self, datagram):
-        socket = DatagramSocket()
+        socket, other = DatagramSocket(), DatagramSocket()
         service = LogService(socket, invalid="disconnect")
+        service.connect(other)
         for each in (record(fill=1), datagram, record(fill=2), record(fill=3)):
             assert socket.send(each)
-        assert service.drain() == 1
-        assert service.records == [record(fill=1)]
+        other.send(record(fill=4))
+        assert service.drain() == 2
+        assert service.records == [record(fill=1), record(fill=4)]
         assert (service.invalid, service.lost) == (1, 2)
         assert not socket.send(record())
-        assert service.drain() == 0
+        assert other.send(record(fill=5))
+        assert service.drain() == 1
 
     def test_the_largest_record(self):
         socket = DatagramSocket()
@@ -124,4 +127,4 @@ class TestLogService:
 
     def test_a_behaviour_that_is_none(self):
         with pytest.raises(EmulatorError, match="'disconnect' or 'count'"):
-            LogService(DatagramSocket(), invalid="ignore")
+            LogService(invalid="ignore")
