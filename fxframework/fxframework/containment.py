@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Self, TypeVar
 
@@ -67,20 +67,26 @@ def in_time(function: Callable[[], T]) -> T:
     Raises what the function raises, EscapeError for what would end the program, and TimeoutError
     after ``PATIENCE`` seconds: the thread is then abandoned.
     """
-    future: Future[T] = Future()
+    # A future would do the same, but its module makes each start import ``logging``.
+    outcomes: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
 
     def run() -> None:
         try:
-            future.set_result(function())
+            outcomes.put((function(), None))
         except Exception as error:  # noqa: BLE001 (raised in the thread that waits)
-            future.set_exception(error)
+            outcomes.put((None, error))
         except BaseException as error:  # noqa: BLE001 (it must not end the thread)
-            future.set_exception(escape(error))
+            outcomes.put((None, escape(error)))
 
     threading.Thread(target=run, name="fxf plugin", daemon=True).start()
-    if not wait([future], PATIENCE).done:
-        raise TimeoutError(f"it did not return within {PATIENCE:g} s")
-    return future.result()
+    try:
+        result, error = outcomes.get(timeout=PATIENCE)
+    except Empty:
+        raise TimeoutError(f"it did not return within {PATIENCE:g} s") from None
+    if error is not None:
+        raise error
+    returned: T = result
+    return returned
 
 
 class Interrupts:

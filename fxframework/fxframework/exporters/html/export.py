@@ -489,8 +489,15 @@ def _longest(length: I64, is_candidate: NDArray[np.bool_], most: int) -> I64:
     candidates = np.flatnonzero(is_candidate)
     if candidates.size <= most:
         return candidates
-    longest_first = np.argsort(-length[candidates], kind="stable")
-    return np.sort(candidates[longest_first[: max(most, 0)]])
+    if most <= 0:
+        return candidates[:0]
+    lengths = length[candidates]
+    shortest = np.partition(lengths, -most)[-most]
+    is_chosen = lengths > shortest
+    equal = np.flatnonzero(lengths == shortest)
+    is_chosen[equal[: most - np.count_nonzero(is_chosen)]] = True
+    longest: I64 = candidates[is_chosen]
+    return longest
 
 
 def _busy(begin: I64, length: I64) -> dict[str, Any]:
