@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -42,9 +42,6 @@ from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.wire.capture import BlockCapture, BlockPass, Cells, Tables
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "LegacyCapture",
@@ -275,10 +272,11 @@ class LogCapture(BlockCapture):
     def _most(self, counts: Counter[int], label: str) -> list[dict[str, Any]]:
         """Return the strings with the most logs, and their counts, in descending order."""
         most_frequent_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        return [
-            {label: self.strings.bytes_of(code).decode("utf-8", "replace"), "logs": count}
-            for code, count in most_frequent_first[:LISTED]
-        ]
+        listed = []
+        for code, count in most_frequent_first[:LISTED]:
+            name = self.strings.bytes_of(code).decode("utf-8", "replace")
+            listed.append({label: name, "logs": count})
+        return listed
 
 
 class RingCapture(LogCapture):

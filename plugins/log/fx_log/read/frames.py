@@ -478,7 +478,8 @@ class RingFile(FramedFile):
         if not self.data[self.end :].any():
             return [self.lone(self.end, self.data.size, UNUSED)]
         rule = rules.STALE_BYTES
-        return [self.lone(self.end, self.data.size, int(rule), (rule, self.data.size - self.end))]
+        found = rule, self.data.size - self.end
+        return [self.lone(self.end, self.data.size, int(rule), found)]
 
     def judged(self, begin: I64, size: I64, entry: I64) -> Frames:
         """Return the entries of a ring, with the record in each."""
@@ -579,8 +580,8 @@ class ContainerFile(PacketFile):
         if not StreamHeader.begins(head):
             rule = rules.CONTAINER_HEADER
             return [self.lone(0, self.begin, int(rule), (rule, 0))]
-        has_reserved_bits = any(head[StreamHeader.layout.place("version").end :])
-        found = [(rules.RESERVED_BITS, 0)] * has_reserved_bits
+        reserved_bytes = head[StreamHeader.layout.place("version").end :]
+        found = [(rules.RESERVED_BITS, 0)] * any(reserved_bytes)
         return [self.lone(0, self.begin, HEADER, *found)]
 
 
@@ -628,7 +629,8 @@ class Records:
             return self.read_record(self, row)
         nbytes = row.end - row.begin
         if row.fault == HEADER and self.file.header is not None:
-            return iter([self.file.header.unpack(self.data, row.begin, row.end, STATE)[0]])
+            header, _ = self.file.header.unpack(self.data, row.begin, row.end, STATE)
+            return iter([header])
         if row.fault in (rules.ZERO_WORDS, UNUSED):
             return iter([Padding(offset=row.offset, nbytes=nbytes)])
         rule = RULES.numbered(row.fault)
@@ -686,19 +688,16 @@ def explain(form: str, source: Source, offset: int) -> list[FieldView]:
     check_offset(source, offset)
     file = framed_file(form, source.data, Limits(), {})
     byte = int(file.byte_at(np.array([offset]))[0])
-    frames = next(
-        block for block in file.blocks(whole=True) if block.end.size and block.end[-1] > byte
-    )
+    blocks = file.blocks(whole=True)
+    frames = next(block for block in blocks if block.end.size and block.end[-1] > byte)
     row = next(frames.take(frames.end > byte).rows())
     records = Records(file)
     record = next(records.of_row(row))
     explainer = RecordExplainer(records.data[row.begin : row.end], byte - row.begin)
     views = list(explainer.views(record, file.before))
-    offsets = file.place(row.begin + np.array([view.offset for view in views]))
-    return [
-        attrs.evolve(view, offset=place)
-        for view, place in zip(views, offsets.tolist(), strict=True)
-    ]
+    bytes_of_views = row.begin + np.array([view.offset for view in views])
+    offsets = file.place(bytes_of_views).tolist()
+    return [attrs.evolve(view, offset=place) for view, place in zip(views, offsets, strict=True)]
 
 
 explain_log, explain_legacy, explain_stream, explain_ring = (

@@ -516,7 +516,7 @@ class RowEncoder:
         self._lost = lost
         self._tags: dict[Component, int] = {}
         """Tags of components."""
-        self._bytes = Memo(_bytes_of)
+        self._bytes: Memo[Any, bytes] = Memo(lambda argument: argument_bytes(*argument))
         """The bytes of arguments, many of which most logs have in common."""
 
     def pieces(self) -> Iterator[bytes]:
@@ -563,7 +563,8 @@ class RowEncoder:
             arguments = [self._bytes[argument] for argument in given]
             arguments += [argument_bytes(*argument) for argument in (*message, *keys)]
             arguments += [self._bytes[argument] for argument in tags]
-            return record_bytes(entry.severity, entry.ts, b"".join(arguments), tag_bits=tag)
+            body = b"".join(arguments)
+            return record_bytes(entry.severity, entry.ts, body, tag_bits=tag)
         except WriteRefusedError:  # logs of other formats may be larger than a record
             body, left_out = fitted_arguments([*given, *message], keys, tags, MAX_VALUE_WORDS)
         self._lost["logs, in part"] += 1
@@ -580,7 +581,3 @@ class RowEncoder:
             self._lost["names of keys, which got an underscore"] += 1
             name += "_"
         return name, TYPE_NUMBERS[argument.type], argument.value
-
-
-def _bytes_of(argument: tuple[str, int, Any]) -> bytes:
-    return argument_bytes(*argument)

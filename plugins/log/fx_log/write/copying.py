@@ -293,13 +293,17 @@ def _mended(
     data = file.data
     broken = np.flatnonzero(is_broken)
     if broken.size:
-        mended = list(_without_damage(file, frames.take(broken), lacks_suffix[broken], mends=mends))
+        broken_frames = frames.take(broken)
+        mended = list(_without_damage(file, broken_frames, lacks_suffix[broken], mends=mends))
         begin = int(frames.begin[0])
         data = data[begin : frames.end[-1]]
         starts = starts - begin
-        sizes[broken] = list(map(len, mended))
-        starts[broken] = data.size + np.cumsum(sizes[broken]) - sizes[broken]
-        data = np.concatenate((data, np.frombuffer(b"".join(mended), np.uint8)))
+        # What was mended is behind all that was read.
+        mended_sizes = np.array(list(map(len, mended)))
+        sizes[broken] = mended_sizes
+        starts[broken] = data.size + np.cumsum(mended_sizes) - mended_sizes
+        mended_bytes = np.frombuffer(b"".join(mended), np.uint8)
+        data = np.concatenate((data, mended_bytes))
     return Copies(data, starts, sizes, frames.offset, losses)
 
 
@@ -312,13 +316,16 @@ def _without_damage(
     arguments = file.arguments(frames)
     if mends:
         arguments = arguments.take(arguments.fault == 0)
-    bounds = np.searchsorted(arguments.record, np.arange(frames.begin.size + 1)).tolist()
+    every_bound = np.arange(frames.begin.size + 1)
+    bounds = np.searchsorted(arguments.record, every_bound).tolist()
     places = list(zip(arguments.begin.tolist(), arguments.end.tolist(), strict=True))
     for number, row in enumerate(frames.rows()):
-        stretches = [(row.start, row.start + wire.MIN_RECORD_WORDS * WORD)]
-        stretches += places[bounds[number] : bounds[number + 1]]
+        head_end = row.start + wire.MIN_RECORD_WORDS * WORD
+        own_places = places[bounds[number] : bounds[number + 1]]
+        stretches = [(row.start, head_end), *own_places]
         copied = np.concatenate([data[begin:end] for begin, end in stretches])
-        RECORD_WORDS.put_many(copied, np.zeros(1, np.int64), np.array([copied.size // WORD]))
+        record_words = np.array([copied.size // WORD])
+        RECORD_WORDS.put_many(copied, np.zeros(1, np.int64), record_words)
         record = copied.tobytes()
         if file.ring is not None:
             entry, _ = RingFrame.unpack(view, row.begin, row.end, STATE)
