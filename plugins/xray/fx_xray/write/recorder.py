@@ -197,24 +197,15 @@ class ThreadRecorder(ABC):
     def _leave(self, kind: int, function_id: int, counter: TimestampCounter | None) -> bool:
         """Record an exit of a kind."""
 
-    def custom_event(
-        self,
-        data: bytes,  # noqa: ARG002 (what the flight recorder takes)
-        *,
-        counter: TimestampCounter | None = None,  # noqa: ARG002 (likewise)
-    ) -> bool:
-        """Record an event with a payload. Basic mode has none (UNSUPPORTED_VERSION)."""
-        raise refusal(rules.UNSUPPORTED_VERSION, "basic mode has no custom events")
+    @abstractmethod
+    def custom_event(self, data: bytes, *, counter: TimestampCounter | None = None) -> bool:
+        """Record an event with a payload."""
 
+    @abstractmethod
     def typed_event(
-        self,
-        event_type: int,  # noqa: ARG002 (what the flight recorder takes)
-        data: bytes,  # noqa: ARG002 (likewise)
-        *,
-        counter: TimestampCounter | None = None,  # noqa: ARG002 (likewise)
+        self, event_type: int, data: bytes, *, counter: TimestampCounter | None = None
     ) -> bool:
-        """Record an event with a type, 0 to 65535, and a payload. Basic mode has none."""
-        raise refusal(rules.UNSUPPORTED_VERSION, "basic mode has no typed events")
+        """Record an event with a type, 0 to 65535, and a payload."""
 
     @abstractmethod
     def finish(self) -> None:
