@@ -148,7 +148,7 @@ def names(enum: type[IntEnum]) -> dict[int, str]:
 
 
 EVENT_NAMES = names(EventType)
-ARG_NAMES = names(ArgType)
+ARG_NAMES = schema.ARG_TYPES
 METADATA_NAMES = names(MetadataType)
 SCHEDULING_NAMES = names(SchedulingType)
 PROFILER_NAMES = names(ProfilerType)

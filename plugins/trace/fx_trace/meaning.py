@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping
-from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import records as r
 from fx_trace.kinds import ArgType, EventType, ProfilerType, SchedulingType
+from fxframework.io.words import plain_numbers
 from fxframework.model.schema import TABLE_CODES
 from fxframework.wire.known import LENGTH, START
 
@@ -29,11 +29,8 @@ I64 = NDArray[np.int64]
 Cells = dict[str, NDArray[Any]]
 """Columns of rows by name, each of shape (rows,)."""
 
-# Numpy compares a column with a plain number many times as fast as with one of an enumeration.
-E = SimpleNamespace(**{kind.name: int(kind) for kind in EventType})
-"""Types of events, as plain numbers."""
-A = SimpleNamespace(**{kind.name: int(kind) for kind in ArgType})
-"""Types of arguments, likewise."""
+E = plain_numbers(EventType)
+A = plain_numbers(ArgType)
 EVENTS_OF = {
     "slices": (E.DURATION_BEGIN, E.DURATION_COMPLETE, E.ASYNC_BEGIN),
     "instants": (E.INSTANT, E.ASYNC_INSTANT),

@@ -13,8 +13,7 @@ from fx_trace.chrome import rules
 from fx_trace.chrome.scan import KINDS, METADATA, OTHER_EVENT, Block, Event, Report, Scanner
 from fx_trace.chrome.values import Codes, Ids, number_of, plain, shown, times
 from fx_trace.kinds import ArgType, ObjectType, RecordType
-from fx_trace.kinds import EventType as E
-from fx_trace.meaning import COLUMNS, IS_ROW_OF, TABLE_OF_EVENT
+from fx_trace.meaning import COLUMNS, IS_ROW_OF, TABLE_OF_EVENT, E
 from fx_trace.read.chunk_maker import ChunkMaker
 from fx_trace.read.chunks import Chunk
 from fx_trace.read.threads import TaskCollector, Tasks
