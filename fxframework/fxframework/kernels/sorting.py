@@ -20,6 +20,8 @@ U64 = NDArray[np.uint64]
 WORD_BITS = 64
 RADIX_BITS = 16
 """Numbers that numpy sorts by radix."""
+LONG_RUN = 256
+"""Numbers of an ascending run with which merging the runs is faster than sorting all."""
 ROOMY = 1 << 16
 """Numbers are looked up in a table if their range is no longer than this, or than four times
 their count."""
@@ -35,9 +37,10 @@ def order_and_keys(
     keys: NDArray[np.signedinteger[Any]],
 ) -> tuple[I64 | None, NDArray[Any] | None]:
     """Return the same, and the keys in that order, or None where sorting did not bring them."""
-    if keys.size < 2 or bool((keys[1:] >= keys[:-1]).all()):
+    descents = int(np.count_nonzero(keys[1:] < keys[:-1]))
+    if not descents:
         return None, keys
-    if bool((keys[1:] < keys[:-1]).all()):
+    if descents == keys.size - 1:
         from_last_to_first = np.arange(keys.size - 1, -1, -1)
         return from_last_to_first, np.flip(keys).copy()
     keys = keys.astype(np.int64, copy=False)
@@ -49,26 +52,28 @@ def order_and_keys(
     if key_bits <= RADIX_BITS:
         return np.argsort(above_lowest.astype(np.uint16), kind="stable"), None
     if key_bits <= free_bits:
-        order, in_order = _order_beside_rows(above_lowest)
+        order, in_order = _order_beside_rows(above_lowest, descents)
         return order, in_order.view(np.int64) + lowest
     # By the lower bits first, then by the upper ones, which leaves equal ones as they are.
     upper = above_lowest >> np.uint64(free_bits)
     above_lowest &= np.uint64((1 << free_bits) - 1)
-    by_lower, _ = _order_beside_rows(above_lowest)
-    by_upper, _ = _order_beside_rows(upper[by_lower])
+    by_lower, _ = _order_beside_rows(above_lowest, keys.size)
+    by_upper, _ = _order_beside_rows(upper[by_lower], keys.size)
     return by_lower[by_upper], None
 
 
-def _order_beside_rows(keys: U64) -> tuple[I64, U64]:
+def _order_beside_rows(keys: U64, descents: int) -> tuple[I64, U64]:
     """Return the stable order of keys, and the keys in that order.
 
     A key and its row share a word: numpy sorts plain numbers many times as fast as by argsort, and
-    no two words are equal. The keys are overwritten.
+    no two words are equal. The keys are overwritten. Where they descend seldom, they are a few
+    ascending runs, and these are merged.
     """
+    is_of_long_runs = descents < keys.size // LONG_RUN
     row_bits = np.uint64((keys.size - 1).bit_length())
     keys <<= row_bits
     keys |= np.arange(keys.size, dtype=np.uint64)
-    keys.sort()
+    keys.sort(kind="stable" if is_of_long_runs else "quicksort")
     low_bits = np.uint64((1 << int(row_bits)) - 1)
     order = (keys & low_bits).view(np.int64)
     keys >>= row_bits

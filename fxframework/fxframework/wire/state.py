@@ -151,20 +151,17 @@ def register_columns(
 
     Sums wrap to 64 bits. No two changes are of one record; ``restarts`` happen before records.
     """
-    # Of each record, the number of changes up to and with it: the index of ``held`` below.
-    is_changed = np.zeros(count, np.int64)
-    for change in changes:
-        is_changed[change.ordinals] = 1
-    changes_so_far = np.cumsum(is_changed)
     if restarts is not None:
         changes = [restarts, *changes]  # a stable order has them before the others
-        is_restarted = np.zeros(count, np.int64)
-        is_restarted[restarts.ordinals] = 1
-        changes_so_far += np.cumsum(is_restarted)
     ordinals = np.concatenate([change.ordinals for change in changes])
     values = np.concatenate([change.values for change in changes])
     adds = np.concatenate([change.adds for change in changes])
+    # A record makes a change that those behind it see; restarts are seen by the record itself.
+    is_after = np.ones(ordinals.size, np.int64)
+    if restarts is not None:
+        is_after[: restarts.ordinals.size] = 0
     order = np.argsort(ordinals, kind="stable")
+    ordinals = ordinals[order]
     values = values[order]
     adds = adds[order]
     # After a change the register is the sum of all that was added so far, and what was left over
@@ -173,7 +170,9 @@ def register_columns(
     last_set = np.maximum.accumulate(np.where(adds, -1, np.arange(values.size)))
     left_over = np.where(last_set < 0, initial, (values - sums)[last_set])
     held = np.concatenate([np.array([initial], np.int64), left_over + sums])
-    return held[changes_so_far - is_changed], held[changes_so_far]
+    before = np.repeat(held, np.diff(ordinals + is_after[order], prepend=0, append=count))
+    after = np.repeat(held, np.diff(ordinals, prepend=0, append=count))
+    return before, after
 
 
 class Registrations:

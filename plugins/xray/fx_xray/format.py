@@ -593,6 +593,11 @@ class Dialect:
         """Whether bits count from the most significant one."""
         return self.byte_order == "big" and not self.basic
 
+    @property
+    def has_kind_first(self) -> bool:
+        """Whether the first byte of a function's record has the kind of the function."""
+        return self.order == "little" or self.mirrored
+
     def state(self) -> State:
         """Return the state at the beginning of a file."""
         registers = (Now.VERSION, *OF_BUFFER)

@@ -127,6 +127,8 @@ def to_ns(ticks: NDArray[Any], frequency: int) -> I64:
 def to_spans(ticks: NDArray[Any], lengths: I64, frequency: int) -> tuple[I64, I64]:
     """Return the same, and the nanoseconds from there to ``lengths`` ticks later; -1 of -1."""
     starts = to_ns(ticks, frequency)
-    spans = np.maximum(to_ns(ticks.view(np.int64) + lengths, frequency) - starts, 0)
+    spans = to_ns(ticks.view(np.int64) + lengths, frequency)
+    spans -= starts
+    np.maximum(spans, 0, out=spans)
     spans[lengths < 0] = -1
     return starts, spans

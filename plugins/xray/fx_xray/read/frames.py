@@ -103,15 +103,19 @@ class Records:
 
 @cache
 def kinds_by_byte(dialect: Dialect) -> U8:
-    """Return the kinds of records of the flight data recorder by their first byte, shape (256,)."""
-    kinds = np.full(256, FUNCTION, np.uint8)
-    big = dialect.order == "big"
-    for byte in range(256):
-        head = memoryview(bytes([byte]))
-        is_metadata, kind = Fdr.layout.family.numbers(head, 0, big, dialect.mirrored)
-        if is_metadata:
-            kinds[byte] = kind if kind <= PID else UNKNOWN
-    return kinds
+    """Return the kinds of records of the flight data recorder by their first byte, shape (256,).
+
+    Functions whose own kind is one that there is not are DAMAGED, as far as this byte has it.
+    """
+    heads = np.zeros((256, FUNCTION_BYTES), np.uint8)
+    heads[:, 0] = np.arange(256)
+    records = Records(heads.reshape(-1), dialect)
+    places = FUNCTION_BYTES * np.arange(256)
+    is_metadata, metadata_kind = records.fields(Fdr, places, "_type", "_kind")
+    (function_kind,) = records.fields(Function, places, "kind")
+    known_kind = np.where(metadata_kind <= PID, metadata_kind, UNKNOWN)
+    kind_of_function = np.where(function_kind <= ENTER_ARG, FUNCTION, DAMAGED)
+    return np.where(is_metadata != 0, known_kind, kind_of_function).astype(np.uint8)
 
 
 def fdr_frames(records: Records) -> KernelFrames:
@@ -132,7 +136,7 @@ def fdr_frames(records: Records) -> KernelFrames:
 
 def size_of(kind: int) -> int:
     """Return the bytes of a record of a kind, of an event those before its payload."""
-    return FUNCTION_BYTES if kind == FUNCTION else METADATA_BYTES
+    return FUNCTION_BYTES if kind in (FUNCTION, DAMAGED) else METADATA_BYTES
 
 
 class Rows(NamedTuple):
@@ -373,8 +377,7 @@ class FdrPolicy:
         if sound_count == 0:
             return 0, is_stopped
         kind = kind[:sound_count]
-        has_functions = bool((kind == FUNCTION).any())
-        if has_functions:
+        if not self.records.dialect.has_kind_first:
             self.mark_invalid(begin[:sound_count], kind)
         garbage_count = self.count_garbage(kind >= UNKNOWN)
         if garbage_count < sound_count:
@@ -386,11 +389,12 @@ class FdrPolicy:
                 self.limit = self.reach = int(limits[passed])
         self.at = int(end[kind.size - 1])
         self.is_open |= bool((kind <= FUNCTION).any())
-        first = np.arange(kind.size)
-        if has_functions:  # those that follow one another are one row
-            is_function = kind == FUNCTION
-            goes_on = np.append(False, is_function[1:] & is_function[:-1])
-            first = np.flatnonzero(~goes_on)
+        # Functions that follow one another are one row.
+        is_function = kind == FUNCTION
+        begins_row = np.ones(kind.size, np.bool_)
+        np.logical_and(is_function[1:], is_function[:-1], out=begins_row[1:])
+        np.logical_not(begins_row[1:], out=begins_row[1:])
+        first = np.flatnonzero(begins_row)
         behind = np.append(first[1:], kind.size)
         self.add(begin[first], end[behind - 1], behind - first, kind[first])
         return kind.size, is_stopped
@@ -428,9 +432,9 @@ class FdrPolicy:
 
     def mark_invalid(self, begin: I64, kind: U8) -> None:
         """Let functions be DAMAGED whose own kind is one that there is not."""
-        # The others are read as such, too, which is cheaper than to pick.
-        (function_kind,) = self.records.fields(Function, begin, "kind")
-        kind[(kind == FUNCTION) & (function_kind > ENTER_ARG)] = DAMAGED
+        function_rows = np.flatnonzero(kind == FUNCTION)
+        (function_kind,) = self.records.fields(Function, begin[function_rows], "kind")
+        kind[function_rows[function_kind > ENTER_ARG]] = DAMAGED
 
     def count_garbage(self, is_invalid: Bools) -> int:
         """Return how many records there are up to the last one of a run of garbage, if one is."""

@@ -54,7 +54,7 @@ WINDOW = 64 << 20
 """Bytes of a file that are read before they are released."""
 SCANNED = 1 << 17
 """Records that are looked at at once."""
-AT_ONCE = 1 << 14
+AT_ONCE = 1 << 16
 """Events that are made at once."""
 
 

@@ -120,7 +120,7 @@ class Matcher:
         is_unmatched = (nesting_kinds == END) & (nesting.closes < 0)
         if self._is_first_pass:
             self._measure(columns, kind, begin_rows.size)
-            self._note(columns, is_unmatched)
+            self._note(columns, begin_rows, is_unmatched)
             self._count(columns, begin_rows)
         depths = np.minimum(nesting.depths[begin_rows], self._max_depth)
         names = ("offset", "thread", "function", "cpu")
@@ -145,19 +145,22 @@ class Matcher:
         count = self._log.calls
         slices: Columns = {name: arena.empty(count, kind) for name, kind in SLICES.items()}
         # A batch of no events says which columns there are.
-        no_events = Events.of(np.zeros(0, EVENT))
-        batch_parts = [self.rows_of(no_events)]
+        no_rows = self.rows_of(Events.of(np.zeros(0, EVENT)))
+        instant_parts = [no_rows.instants]
+        args_parts = [no_rows.args]
         for events in self._log.chunks():
             batch_rows = self.rows_of(events)
             first_row = batch_rows.first["slices"]
             for name, column in batch_rows.slices.items():
                 slices[name][first_row : first_row + column.size] = column
-            if batch_rows.instants["offset"].size or batch_rows.args["offset"].size:
-                batch_parts.append(batch_rows)
+            if batch_rows.instants["offset"].size:
+                instant_parts.append(batch_rows.instants)
+            if batch_rows.args["offset"].size:
+                args_parts.append(batch_rows.args)
         entered = self.counted["slices"]
         slices = {name: column[:entered] for name, column in slices.items()}
-        instants = _joined([batch_rows.instants for batch_rows in batch_parts])
-        args = _joined([batch_rows.args for batch_rows in batch_parts])
+        instants = _joined(instant_parts)
+        args = _joined(args_parts)
         return Rows(slices, instants, args, dict.fromkeys(self.counted, 0))
 
     # --- Slices -----------------------------------------------------------------------------------
@@ -199,16 +202,14 @@ class Matcher:
                 high = max(high, self.range[1])
             self.range = low, high
 
-    def _note(self, columns: Columns, is_unmatched: NDArray[np.bool_]) -> None:
+    def _note(self, columns: Columns, begins: I64, is_unmatched: NDArray[np.bool_]) -> None:
         """Report what is wrong with these events, in their order."""
         nesting = self.nesting
         offset = columns["offset"]
         rows_back = np.flatnonzero(columns["kind"] >= BACK)
         findings = [FoundAt(int(TIME_BACK), rows_back, offset[rows_back])]
         if self._max_depth < nesting.rows:
-            kind = columns["kind"] & np.uint8(BACK - 1)
-            is_deep = nesting.depths > self._max_depth
-            deep_rows = np.flatnonzero(is_deep & (WHAT[kind] == BEGIN))
+            deep_rows = begins[nesting.depths[begins] > self._max_depth]
             depths = nesting.depths[deep_rows]
             findings.append(FoundAt(int(TOO_DEEP), deep_rows, offset[deep_rows], depths))
         unwound = nesting.unwound
@@ -248,26 +249,31 @@ class Matcher:
         is_argument = kind == ARGUMENT
         is_orphan = is_argument & (size < 0)
         is_own = is_argument & ~is_orphan
-        # The last call before each; 0 is the one of the batch before.
-        call = np.searchsorted(calls, events)
         arguments_so_far = np.cumsum(is_own)
+        # The last call before each; -1 is the one of the batch before.
+        call = np.append(-1, calls)[np.searchsorted(calls, events)]
         counts_at_events = np.append(0, arguments_so_far)
-        arguments_before = counts_at_events[np.searchsorted(events, calls)]
-        # Arguments of the batch before count as negative: its call's next one is number 0 + them.
-        call_begins = np.append(-self._last.arguments, arguments_before)
-        number = arguments_so_far - 1 - call_begins[call]
-        call_row = np.append(self._last.row, row_of[calls])
-        call_is_instant = np.append(self._last.of_instant, is_instant[calls])
-        parent = np.where(is_own, call_row[call], row_of[events])
+        arguments_before = counts_at_events[np.searchsorted(events, call)]
+        # Those of the call of the batch before go on where that batch ended.
+        last = self._last
+        is_earlier = call < 0
+        arguments_before[is_earlier] = -last.arguments
+        number = arguments_so_far - 1 - arguments_before
+        call_row = np.where(is_earlier, last.row, row_of[call])
+        call_is_instant = np.where(is_earlier, last.of_instant, is_instant[call])
+        parent = np.where(is_own, call_row, row_of[events])
         parent[is_orphan] = -1
-        of_instant = np.where(is_own, call_is_instant[call], ~is_orphan)
+        of_instant = np.where(is_own, call_is_instant, ~is_orphan)
         name = np.where(is_own, number, DATA)
         name[is_orphan] = 0
         if calls.size:
-            arguments_of_last = int(arguments_so_far[-1] - arguments_before[-1])
-            self._last = LastCall(int(call_row[-1]), bool(call_is_instant[-1]), arguments_of_last)
+            last_call = calls[-1]
+            before_last = counts_at_events[np.searchsorted(events, last_call)]
+            arguments_of_last = int(arguments_so_far[-1] - before_last)
+            is_last_instant = bool(is_instant[last_call])
+            self._last = LastCall(int(row_of[last_call]), is_last_instant, arguments_of_last)
         else:
-            self._last.arguments += int(arguments_so_far[-1])
+            last.arguments += int(arguments_so_far[-1])
         size[is_argument] = 0
         args = {
             "offset": columns["offset"][events],

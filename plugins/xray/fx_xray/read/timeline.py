@@ -47,7 +47,7 @@ from fx_xray.format import (
 from fx_xray.read.columns import are_back, expanded, is_below, let_rise_on
 from fx_xray.read.events import Events
 from fx_xray.read.frames import Records
-from fxframework.kernels.sorting import ends_of_runs, stable_order
+from fxframework.kernels.sorting import ends_of_runs, order_and_keys
 from fxframework.wire.state import Change, register_columns
 
 __all__ = ["BasicThreads", "FdrThreads", "ThreadRows", "Threads", "in_time"]
@@ -198,9 +198,11 @@ class Threads(abc.ABC):
         let_rise_on(key, begins[has_some], threads, self.states.latest)
         part = Part(columns, events, key)
         if self.most and "size" in columns:
-            payload_bytes = columns["size"][events].astype(np.int64)
-            fits = METADATA_BYTES + payload_bytes <= self.most
-            return part.where(fits | (columns["kind"][events] < CUSTOM))
+            most_payload = self.most - METADATA_BYTES
+            is_large = columns["size"] > most_payload
+            if is_large.any():
+                is_large &= columns["kind"] >= CUSTOM
+                return part.where(~is_large[events])
         return part
 
     def _walked(self, threads: I64, most: int) -> Walked:
@@ -561,12 +563,6 @@ class Window:
         self.held = 0
         rows = part.rows
         key = part.key
-        # Of events of one time, those of the first thread come first; those of a thread stay in
-        # order.
-        by_thread = stable_order(part.columns["thread"][rows])
-        if by_thread is not None:
-            rows = rows[by_thread]
-            key = key[by_thread]
         if until is not None:
             is_left = key >= until
             rows_left = rows[is_left]
@@ -574,12 +570,34 @@ class Window:
                 columns = picked_columns(part.columns, rows_left)
                 self.parts = [Part(columns, np.arange(rows_left.size), key[is_left])]
                 self.held = rows_left.size
-                rows = rows[~is_left]
-                key = key[~is_left]
-        by_time = stable_order(key)
-        if by_time is not None:
-            rows = rows[by_time]
+                is_due = ~is_left
+                rows = rows[is_due]
+                key = key[is_due]
+        order = order_by_time(key, part.columns["thread"][rows])
+        if order is not None:
+            rows = rows[order]
         return events_of(part.columns, rows)
+
+
+def order_by_time(key: I64, thread: NDArray[np.int32]) -> I64 | None:
+    """Return the order of events by time, then by thread; None where they are in it.
+
+    Those of one time and thread stay in order.
+    """
+    order, key_in_order = order_and_keys(key)
+    if key_in_order is None:
+        key_in_order = key if order is None else key[order]
+    is_next_tied = key_in_order[1:] == key_in_order[:-1]
+    if not is_next_tied.any():
+        return order
+    is_tied = np.append(is_next_tied, False)
+    is_tied[1:] |= is_next_tied
+    places = np.flatnonzero(is_tied)
+    if order is None:
+        order = np.arange(key.size)
+    events = order[places]
+    order[places] = events[np.lexsort((thread[events], key[events]))]
+    return order
 
 
 def joined(parts: list[Part]) -> Part:
