@@ -20,8 +20,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SHARED = "fxframework.kernels._cython"  # what Cython needs in every module (its memoryviews), once
-DIRECTIVES = {"language_level": 3, "initializedcheck": False, "auto_pickle": False,
-              "emit_code_comments": False}  # fmt: skip
+DIRECTIVES = {"language_level": 3, "initializedcheck": False, "auto_pickle": False}
 MSVC = sysconfig.get_platform().startswith("win") and not os.environ.get("CC")
 FLAGS = ["/utf-8"] if MSVC else ["-fwrapv", "-g0", "-w"]
 NO_COMPILER = """fxframework compiles its loops when it is installed, and found no C compiler:
@@ -62,7 +61,8 @@ def compile_loops(root: Path, folders: list[str], work: Path) -> dict[str, Path]
         zig = f"{shlex.quote(sys.executable)} -m ziglang cc"
         os.environ |= {"CC": zig, "LDSHARED": f"{zig} -shared"}
     extra = [f"-fsanitize={SANITIZERS}", "-fno-sanitize-recover=undefined"] if SANITIZERS else []
-    options = {"extra_compile_args": FLAGS + extra, "extra_link_args": extra, **INTERFACE}
+    link = extra or ["-s"] * sys.platform.startswith("linux")  # without symbols
+    options = {"extra_compile_args": FLAGS + extra, "extra_link_args": link, **INTERFACE}
     os.environ.setdefault("CFLAGS", "-O1")  # -O2 gains little, and takes half as long again
     os.chdir(root)
     host = next(folder for folder in folders if Path(folder).name == "fxframework")
