@@ -16,7 +16,6 @@ from fx_xray.read.log import Log
 from fx_xray.read.match import Rows
 from fx_xray.read.symbols import FunctionNames, code_of
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
-from fxframework.kernels.pools import codes_of
 from fxframework.kit.scanned import Batch, Columns
 from fxframework.model.schema import CALL, TABLE_CODES
 
@@ -134,7 +133,8 @@ def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
             return np.broadcast_to(np.int32(-1), row_count)
         codes = np.full(row_count, -1, np.int32)
         sizes = args["size"][picked].astype(np.int64)
-        codes[picked] = codes_of(strings.pool, passed.log.payloads, args["value"][picked], sizes)
+        places = args["value"][picked]
+        codes[picked] = passed.log.codes_of_payloads(strings.pool, places, sizes)
         return codes
 
     columns: Columns = {

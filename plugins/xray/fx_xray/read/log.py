@@ -41,6 +41,7 @@ from fx_xray.read.timeline import BasicThreads, FdrThreads, ThreadRows, Threads,
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
+from fxframework.kernels.pools import Pool, codes_of
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.wire.expressions import wrapped
@@ -56,6 +57,8 @@ SCANNED = 1 << 17
 """Records that are looked at at once."""
 AT_ONCE = 1 << 16
 """Events that are made at once."""
+PAYLOADS_AT_ONCE = 1 << 11
+"""Payloads that are read at once: each may be in a page of its own."""
 
 
 class Log(abc.ABC):
@@ -83,6 +86,8 @@ class Log(abc.ABC):
     """What framing found."""
     nbytes: int
     """Bytes of the trace."""
+    source: Source | None = None
+    """The file that the payloads are in, if they are in one."""
     losses: I64 = np.zeros((3, 0), np.int64)
     """What is not a sound record: begin, end and number of the rule, of each."""
 
@@ -94,6 +99,16 @@ class Log(abc.ABC):
         """Return all events, some thousands at once."""
         for events in self.chunks():
             yield events._replace(kind=events.kind & np.uint8(BACK - 1))
+
+    def codes_of_payloads(self, pool: Pool, places: I64, sizes: I64) -> NDArray[np.int32]:
+        """Return the codes of payloads, which are entered in a pool of texts, shape (payloads,)."""
+        codes = np.empty(places.size, np.int32)
+        for start in range(0, places.size, PAYLOADS_AT_ONCE):
+            some = slice(start, start + PAYLOADS_AT_ONCE)
+            codes[some] = codes_of(pool, self.payloads, places[some], sizes[some])
+            if self.source is not None:
+                self.source.release(0, self.nbytes)
+        return codes
 
 
 class GivenLog(Log):
@@ -144,6 +159,7 @@ class FileLog(Log):
         self._file = Records(source.data, Dialect(self.form, header.version, header.byte_order))
         self._buffer_size = header.buffer_size
         self._most = limits.max_record
+        self.source = source
         self._release = source.passed
         self.notes = Findings(limits.max_findings, RULES.numbers)
         frames = self._frames(mends=True)
