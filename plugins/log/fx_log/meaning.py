@@ -19,8 +19,8 @@ from fx_log import rules, tables
 from fx_log.format import ArgType
 from fx_log.severity import Level, legacy_level
 from fxframework.errors import Rule
-from fxframework.kernels.pools import PairMap
-from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
+from fxframework.kernels.pools import PairMap, codes_of
+from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, joined_ranges
 from fxframework.model.strings import StringPool
 
 __all__ = [
@@ -274,13 +274,26 @@ class JoinedTags:
         missing = int(self.sequences.count) - self.code.size
         if missing > 0:
             self.code = np.append(self.code, np.full(missing, tables.NO_STRING, np.int32))
-        new_sequences = np.flatnonzero(self.code[sequence] < 0)
-        for row in new_sequences[np.unique(sequence[new_sequences], return_index=True)[1]].tolist():
-            begin = first[row]
-            tags = tag[begin : begin + count[row]].tolist()
-            text = b",".join(map(self.strings.bytes_of, tags))
-            self.code[sequence[row]] = self.strings.intern(text)
+        is_new = np.flatnonzero(self.code[sequence] < 0)
+        if is_new.size:
+            new_sequences, first_rows = np.unique(sequence[is_new], return_index=True)
+            rows = is_new[first_rows]
+            tags = tag[joined_ranges(first[rows], count[rows])]
+            self.code[new_sequences] = self.enter(count[rows], tags)
         return self.code[sequence]
+
+    def enter(self, count: I64, tags: Codes) -> Codes:
+        """Return the codes of the joined texts of sequences, of so many tags one after another."""
+        texts = self.strings.column(tags)
+        # There is a comma behind each tag, but the last one of a text is not part of it.
+        ends = np.cumsum(np.diff(texts.offsets) + 1)
+        octets = np.full(ends[-1], ord(","), np.uint8)
+        is_text = np.ones(octets.size, np.bool_)
+        is_text[ends - 1] = False
+        octets[is_text] = texts.data
+        ends_of_texts = ends[np.cumsum(count) - 1]
+        lengths = np.diff(ends_of_texts, prepend=0) - 1
+        return codes_of(self.strings.pool, octets, ends_of_texts - lengths - 1, lengths)
 
 
 class Meaning:

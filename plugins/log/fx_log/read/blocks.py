@@ -50,7 +50,8 @@ from fxframework.wire.known import WORD as HEADER
 from fxframework.wire.many import Many
 
 __all__ = [
-    "BlockReader", "LogBlocks", "PacketBlocks", "Totals", "enter_known", "meaning_of", "reader_of",
+    "BlockReader", "Counts", "LogBlocks", "PacketBlocks", "Totals", "enter_known", "meaning_of",
+    "reader_of",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
@@ -88,15 +89,42 @@ ABOUT_NAMES: Final = (
 """Rules whose findings show the name of an argument."""
 
 
+class Counts:
+    """How often numbers occur, such as codes."""
+
+    def __init__(self) -> None:
+        self.by_number = np.zeros(0, np.int64)
+
+    def add(self, numbers: NDArray[np.integer]) -> None:
+        """Count numbers from 0 on."""
+        if not numbers.size:
+            return
+        least = int(numbers.min())
+        counts = np.bincount(numbers - least)
+        end = least + counts.size
+        if end > self.by_number.size:
+            grown = np.zeros(max(end, 2 * self.by_number.size), np.int64)
+            grown[: self.by_number.size] = self.by_number
+            self.by_number = grown
+        self.by_number[least:end] += counts
+
+    def most(self, listed: int) -> list[tuple[int, int]]:
+        """Return the numbers that occur most, and how often, so many at most; equal ones ascend."""
+        numbers = np.flatnonzero(self.by_number)
+        counts = self.by_number[numbers]
+        order = np.argsort(-counts, kind="stable")[:listed]
+        return list(zip(numbers[order].tolist(), counts[order].tolist(), strict=True))
+
+
 @attrs.define
 class Totals:
     """Counts of the logs of a file, to which those of a block are added."""
 
     dropped: int = 0
     rolled_out: int = 0
-    severities: Counter[int] = attrs.field(factory=Counter)
-    components: Counter[int] = attrs.field(factory=Counter)
-    tags: Counter[int] = attrs.field(factory=Counter)
+    severities: Counts = attrs.field(factory=Counts)
+    components: Counts = attrs.field(factory=Counts)
+    tags: Counts = attrs.field(factory=Counts)
     """Numbers of logs by severity byte, and by the codes of components and tags."""
 
     def add(self, rows: LogRows) -> None:
@@ -105,21 +133,14 @@ class Totals:
         self.dropped += exact_sum(columns["dropped"])
         self.rolled_out += exact_sum(columns["log_rolled_out"])
         component = columns["component"]
-        self.severities.update(counts_of(columns["severity"]))
-        self.components.update(counts_of(component[component >= 0]))
-        self.tags.update(counts_of(rows.tags.name))
+        self.severities.add(columns["severity"])
+        self.components.add(component[component >= 0])
+        self.tags.add(rows.tags.name)
 
 
 def exact_sum(numbers: I64) -> int:
     """Return the sum of numbers that have no sign, each of which may take all 64 bits."""
     return sum(numbers[numbers != 0].view(np.uint64).tolist())
-
-
-def counts_of(numbers: NDArray[np.integer]) -> dict[int, int]:
-    """Return how often numbers from 0 on occur."""
-    counts = np.bincount(numbers)
-    present = np.flatnonzero(counts)
-    return dict(zip(present.tolist(), counts[present].tolist(), strict=True))
 
 
 class BlockReader(abc.ABC):

@@ -18,7 +18,7 @@ from fx_log import format as wire
 from fx_log import rules
 from fx_log.format import ArgType, LogRecord
 from fx_log.meaning import Arguments
-from fx_log.read.blocks import BlockReader, Totals, enter_known, reader_of
+from fx_log.read.blocks import BlockReader, Counts, Totals, enter_known, reader_of
 from fx_log.read.frames import FramedFile, Records, framed_file
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
@@ -269,11 +269,10 @@ class LogCapture(BlockCapture):
 
     _unstated_clock = "not stated: boot today, monotonic in older captures"
 
-    def _most(self, counts: Counter[int], label: str) -> list[dict[str, Any]]:
+    def _most(self, counts: Counts, label: str) -> list[dict[str, Any]]:
         """Return the strings with the most logs, and their counts, in descending order."""
-        most_frequent_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         listed = []
-        for code, count in most_frequent_first[:LISTED]:
+        for code, count in counts.most(LISTED):
             name = self.strings.bytes_of(code).decode("utf-8", "replace")
             listed.append({label: name, "logs": count})
         return listed
@@ -395,9 +394,9 @@ def value_of(values: Arguments, row: int, pool: StringPool) -> Any:
     return pool.bytes_of(value)
 
 
-def levels(severities: Counter[int]) -> dict[str, int]:
+def levels(severities: Counts) -> dict[str, int]:
     """Return the number of logs by severity name, the most severe first, of those by severity."""
     counts: Counter[str] = Counter()
-    for severity in sorted(severities, reverse=True):
-        counts[LEVELS[severity].name] += severities[severity]
+    for severity, count in sorted(severities.most(len(LEVELS)), reverse=True):
+        counts[LEVELS[severity].name] += count
     return dict(counts)
