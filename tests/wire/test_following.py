@@ -63,6 +63,20 @@ class Section(Loose, kind=6):
     order: str = wire.byte_order(0x01010201)
 
 
+class Setting(wire.Part):
+    """A number that a register keeps."""
+
+    number: int = wire.u8(sets=wire.register(0, name="setting"))
+
+
+class Settings(wire.Record):
+    """Its size, and as many settings as fit into it."""
+
+    _size = wire.size(wire.u8())
+    settings: tuple[Setting, ...] = wire.listed(Setting)
+
+
+SETTINGS = wire.Format("settings", "Settings", Settings, codes="SET")
 TONES = wire.Format(
     "tones", "Tones", Loose, codes="TON", tables=[wire.rows("instants", Tone, ts="value", scope=2)]
 )
@@ -89,6 +103,7 @@ FILES: dict[str, tuple[wire.Format, bytes]] = {
         MARKED, GOOD + b"\xff" * 4 + GOOD + b"MK\1\x14" + GOOD * 2 + GOOD
     ),
     "records that say no size": (TONES, b"".join(LOOSE)),
+    "a list that ends where its record says": (SETTINGS, b"\3\7\7\2\7\5\7\7\7\7"),
     "damage without sizes": (TONES, b"".join([*LOOSE, DAMAGED_CHORD, *LOOSE, TONE * 2])),
 }  # fmt: skip
 

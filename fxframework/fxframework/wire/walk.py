@@ -139,7 +139,7 @@ class Walk:
                 state.big = big_before
                 return self.lost(BAD_SIZE)
         try:
-            return self._unpacked(cls, begin, begin + size if size else self.source.size)
+            return self._unpacked(cls, begin, size)
         except ShortError as problem:
             state.big = big_before
             if size:
@@ -168,13 +168,17 @@ class Walk:
         """Return the most bytes of a record of a class; 0 for any number."""
         return min(filter(None, (cls.layout.most, self.longest)), default=0)
 
-    def _unpacked(self, cls: Any, at: int, end: int) -> tuple[LosslessRecord, list[Note]]:
-        """Return the record of a class at byte ``at``, and let it change the state."""
+    def _unpacked(self, cls: Any, at: int, size: int) -> tuple[LosslessRecord, list[Note]]:
+        """Return the record of a class at byte ``at``, and let it change the state.
+
+        Of a record that does not say its size, ``size`` is 0.
+        """
+        end = at + size if size else self.source.size
         record, cursor = cls.unpack(self.data, at, end, self.state, self.views)
         most = self.most_of(cls)
         if not record.nbytes or 0 < most < record.nbytes:
             raise ShortError
-        if self.frames.growing and at + record.nbytes == self.source.size:
+        if self.frames.growing and not size and at + record.nbytes == self.source.size:
             # The file may end within a field that goes on as long as there are bytes.
             extended = memoryview(bytes(self.data[at:]) + bytes(MORE))
             self.state.absent = {}  # it is of the file as it is
