@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from hypothesis import given
 from tests.wire.specimen import BLOCKS
 from tests.wire.support import check, opened
 
@@ -14,7 +15,9 @@ from fxframework import wire
 from fxframework.errors import WriteRefusedError
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
+from fxframework.wire import strategies
 from fxframework.wire.capture import DeclaredCapture, open_capture
+from fxframework.wire.cursor import RefusalError
 from fxframework.wire.encoder import Encoder
 
 from ..cases import cases
@@ -268,3 +271,83 @@ def test_threads_may_share_a_capture() -> None:
         for thread in threads:
             thread.join()
         assert found == [wanted] * 12
+
+
+size_said_before = wire.register(3, name="size said before")
+
+
+class Sized(wire.Record):
+    """A family with a class for numbers that no other class has."""
+
+    number: int = wire.kind(wire.u8())
+
+
+class Four(Sized, kind=1):
+    """A list whose count is a constant, and a text without padding."""
+
+    numbers: tuple[int, ...] = wire.listed(wire.u8(), 4)
+    text: str = wire.text(9)
+
+
+class AsSaid(Sized, kind=2):
+    """Bytes and a list whose sizes a register says."""
+
+    data: bytes = wire.octets(size_said_before)
+    numbers: tuple[int, ...] = wire.listed(wire.u8(), size_said_before - 1)
+
+
+class Rest(Sized, kind=wire.OTHER):
+    """What is not known."""
+
+    numbers: tuple[int, ...] = wire.listed(wire.u8(), 2)
+
+
+SIZED = wire.Format("sized", "Sized", Sized, codes="SIZ", magic=b"SIZED\0\1\0")
+SHORT_OF_WHAT_IS_SAID: dict[str, tuple[wire.Record, str]] = {
+    "a constant": (
+        Four(numbers=(1, 2), text="nine char"), "numbers has 2 items, but its field has 4"
+    ),
+    "a register": (
+        AsSaid(data=b"ab", numbers=(1, 2)), "data has 2 bytes or items, and size said before is 3"
+    ),
+    "a sum with a register": (
+        AsSaid(data=b"abc", numbers=(1,)),
+        r"numbers has 1 bytes or items, and \(size said before - 1\) is 2",
+    ),
+}  # fmt: skip
+
+
+@cases("name", SHORT_OF_WHAT_IS_SAID)
+def test_what_has_not_as_many_items_as_was_said_before_is_refused(name: str) -> None:
+    record, message = SHORT_OF_WHAT_IS_SAID[name]
+    with pytest.raises(RefusalError, match=message):
+        record.pack()
+    with pytest.raises(WriteRefusedError, match=message) as refused:
+        Encoder(SIZED).encode(record.to_json())
+    assert refused.value.code == "SIZ0405"
+
+
+def test_samples_have_as_many_items_as_a_constant_says_and_numbers_of_other_kinds() -> None:
+    class Known(wire.Record):
+        type: int = wire.kind(wire.u8())
+
+    class Pair(Known, kind=1):
+        numbers: tuple[int, ...] = wire.listed(wire.u8(), 2)
+        text: str = wire.text(9)
+
+    class Other(Known, kind=wire.OTHER):
+        numbers: tuple[int, ...] = wire.listed(wire.u8(), 3)
+
+    format = wire.Format("known", "Known", Known, codes="KNO", magic=b"KNOWN\0\1\0")
+    records, capture = check(format, format.sample(500))
+    assert capture.diagnostics.counts == {}
+    kinds = {record.to_json()["record"] for record in records}
+    assert kinds == {"header", "pair", "other"}
+
+
+@given(strategies.files(SIZED))
+def test_strategies_make_as_many_items_as_a_constant_says(
+    made: tuple[bytes, list[wire.Record]],
+) -> None:
+    data, records = made
+    assert [record for record in opened(SIZED, data).records() if record.offset] == records

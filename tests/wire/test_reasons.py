@@ -125,7 +125,7 @@ def test_a_sample_that_cannot_be_made_says_what_to_do() -> None:
         pass
 
     class Rest(Base, kind=wire.OTHER):
-        pass
+        numbers: tuple[int, ...] = wire.listed(wire.u8(), wire.register(5, name="five"))
 
     form = wire.Format("rest", "Rest", Base, codes="REST")
     with pytest.raises(PluginError, match="of the fields of rest") as refused:

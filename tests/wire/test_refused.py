@@ -224,6 +224,28 @@ def hidden_kind_of_other_parts() -> Any:
     return wire.Format("f", "F", Base, codes="FFFF")
 
 
+def parts_in_themselves() -> Any:
+    class Item(wire.Part):
+        _kind = wire.kind(wire.u8())
+        _size = wire.size(wire.u8())
+
+    class Nested(Item, kind=1):
+        items: tuple[Item, ...] = wire.listed(Item)
+
+    class Base(wire.Record):
+        _size = wire.size(wire.u8())
+        items: tuple[Item, ...] = wire.listed(Item)
+
+    return wire.Format("f", "F", Base, codes="FFFF")
+
+
+def fields_of_a_shared_class() -> Any:
+    class Shared(wire.Record, shared=True):
+        _kind = wire.kind(wire.u8())
+
+    return Shared
+
+
 def order_of_a_header() -> Any:
     class Head(wire.Record):
         order: str = wire.byte_order(0x4D4B)
@@ -260,6 +282,8 @@ CASES: dict[Callable[[], Any], str] = {
     named("self"): "Base.self: the name is taken",
     same_name_as_damage: "Damaged: every format has records called damaged",
     hidden_kind_of_other_parts: "Other._kind: tells which other kind it is",
+    parts_in_themselves: "Nested.items: holds parts of its own family",
+    fields_of_a_shared_class: "Shared: is shared, so _kind belongs into the families",
     order_of_a_header: "Head.order: a header has no byte order",
     time_that_is_a_float: "ts is of kind 'i8', which",
     overlapping: "Base.b: overlaps an earlier field",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxframework.wire.beside import Spare
 from fxframework.wire.cursor import SIZE, Draft, RefusalError
-from fxframework.wire.expressions import Expression
+from fxframework.wire.expressions import Constant, Expression
 from fxframework.wire.fields import Bits, Field, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.shape import Shape
@@ -139,6 +139,8 @@ class Drafted(Shape):
         length = field.length_written(draft)
         if stated_length != length:
             message = f"{field.name} has {length} bytes or items, and {size!r} is {stated_length}"
+            if isinstance(size, Constant):
+                message = f"{field.name} has {length} items, but its field has {stated_length}"
             raise field.refused(405, message)
 
     def check_kind(self, data: memoryview, big: bool, mirrored: bool) -> None:

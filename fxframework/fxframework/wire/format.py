@@ -18,7 +18,7 @@ from fxframework.wire.columns import Rows, ThreadIds, bind_all
 from fxframework.wire.cursor import AT, SIZE, RefusalError, order_of
 from fxframework.wire.expressions import Constant, Expression, Register
 from fxframework.wire.families import Family, declaration_error
-from fxframework.wire.fields import Integer, Number
+from fxframework.wire.fields import Field, Integer, Number
 from fxframework.wire.records import OTHER, Layout, Record
 from fxframework.wire.rules import DOES_NOT_FIT, WRONG_FIELDS, catalogue, refusals
 from fxframework.wire.spans import Text
@@ -158,6 +158,8 @@ class Format:
                 raise declaration_error(cls, None, "has a tail, but no size says where it is")
             if not cls.layout.least and not is_sized:
                 raise declaration_error(cls, None, "may have no bytes at all")
+        for cls in self.classes_with_header:
+            check_depth(cls.layout, ())
 
     def _by_name(self) -> dict[str, type[LosslessRecord]]:
         """Return the classes by the names of their records."""
@@ -417,9 +419,25 @@ def every_layout(layouts: Iterable[Layout]) -> Iterator[Layout]:
         visited.add(id(layout))
         yield layout
         for field in layout.fields:
-            item = getattr(field, "item", None)
-            if item is not None and hasattr(item, "layout"):
-                waiting += [part.layout for part in (item, *item.layout.family.classes)]
+            waiting += layouts_in(field)
+
+
+def layouts_in(field: Field) -> list[Layout]:
+    """Return the layouts of the parts in a list; none for another field."""
+    item = getattr(field, "item", None)
+    if item is None or not hasattr(item, "layout"):
+        return []
+    return [part.layout for part in (item, *item.layout.family.classes)]
+
+
+def check_depth(layout: Layout, around: tuple[Layout, ...]) -> None:
+    """Refuse a part that is declared to hold itself, given the layouts ``around`` it."""
+    for field in layout.fields:
+        for inner in layouts_in(field):
+            if inner in (*around, layout):
+                reason = "holds parts of its own family; declare a family for each depth"
+                raise declaration_error(layout.cls, field, reason)
+            check_depth(inner, (*around, layout))
 
 
 def kinds_of(format: Format) -> list[tuple[int, int, type[Record]]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fxframework.errors import PluginError, Refusals
 from fxframework.kit.json_fields import JsonFields, show_text, special_double
 from fxframework.wire.cursor import SIZE, Builder, Cursor, Draft, RefusalError, ShortError, order_of
-from fxframework.wire.expressions import Expression, expression_or_none
+from fxframework.wire.expressions import Constant, Expression, expression_or_none
 from fxframework.wire.fields import Field, Integer, Values, refusal_of_range
 from fxframework.wire.floats import Float, bits_compared
 from fxframework.wire.known import LENGTH, START, STRANGE, gaps_to
@@ -62,6 +62,13 @@ class Listed(Field):
             raise PluginError(f"a list has parts or numbers, not {item!r}")
         if self.least_item() < 1:
             raise PluginError(f"an item of the list, {item!r}, may have no bytes")
+
+    @property
+    def fixed(self) -> int | None:
+        """The number of its items, if that is a constant."""
+        if isinstance(self.count, Constant):
+            return self.count.number
+        return None
 
     def least_item(self) -> int:
         """Return the fewest bytes of an item."""

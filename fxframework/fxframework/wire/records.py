@@ -194,6 +194,11 @@ class Record(LosslessRecord):
         super().__init_subclass__()
         if not shared:
             _declare(cls, Record, options)
+            return
+        for name, value in vars(cls).items():
+            if isinstance(value, Field):
+                reason = f"is shared, so {name} belongs into the families that derive from it"
+                raise declaration_error(cls, None, reason)
 
     def show(self, out: dict[str, Any]) -> None:
         """Put the fields into a JSON object."""
@@ -285,8 +290,9 @@ class Record(LosslessRecord):
 @dataclass_transform(kw_only_default=True)
 @attrs.define(kw_only=True, slots=False)
 class Part:
-    """What lies inside of a record: an item of a list. Options are those of ``Record``.
+    """What lies inside of a record: an item of a list.
 
+    Options are those of ``Record``, but for ``shared``.
     ``pad`` aligns what follows a part; the padding is not counted in its size.
     """
 

@@ -132,7 +132,9 @@ def values_for(layout: Layout, state: State, number: int) -> dict[str, Any]:
             continue
         variant = field.chosen(values) if isinstance(field, Choice) else field
         values[field.name] = None
-        if variant is not None:
+        if isinstance(field, Number) and field.role == "kind":
+            values[field.name] = _other_kind(layout, field, number)
+        elif variant is not None:
             values[field.name] = _value(variant, state, number)
     return values
 
@@ -159,7 +161,10 @@ def _value(field: Field, state: State, number: int) -> Any:
     if isinstance(field, Text):
         if field.entry is not None and not field.entry.table.closed:
             return _declared_text(field.entry.table, state, number)
-        return WORDS[number % len(WORDS)][: field.fixed]
+        word = WORDS[number % len(WORDS)]
+        if field.fixed is not None and not field.pad:
+            word *= -(-field.fixed // len(word))
+        return word[: field.fixed]
     if isinstance(field, Octets):
         size = field.fixed if field.fixed is not None else 8
         # Never zero, which may end or pad them.
@@ -169,7 +174,10 @@ def _value(field: Field, state: State, number: int) -> Any:
     if isinstance(field, Texts):
         return (WORDS[number % len(WORDS)][: field.longest],)
     if isinstance(field, Listed):
-        return tuple(_items(field, state, number))
+        items = _items(field, state, number)
+        if field.fixed is not None:
+            items = list(itertools.islice(itertools.cycle(items), field.fixed))
+        return tuple(items)
     return None if field.default is attrs.NOTHING else field.default
 
 
@@ -211,6 +219,16 @@ def _number(field: Number, state: State, number: int) -> Any:
     if field.at_most is not None:
         most = field.at_most
     return max(least, min(most, number))
+
+
+def _other_kind(layout: Layout, field: Number, number: int) -> int:
+    """Return a number of no class of the family: the one of a turn, among those that are free."""
+    least, most = field.range
+    declared_kinds = {cls.layout.kind[0] for cls in layout.family.members}
+    free_numbers = (kind for kind in range(least, most + 1) if kind not in declared_kinds)
+    # There are fewer than turns in a family whose number has few bits.
+    free = list(itertools.islice(free_numbers, DISTINCT))
+    return free[number % len(free)] if free else most
 
 
 def _items(field: Listed, state: State, number: int) -> list[Any]:

@@ -10,7 +10,7 @@ from fxframework.io.words import Bits as WordBits
 from fxframework.io.words import WordLayout
 from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.choices import Again, Check, Choice
-from fxframework.wire.cursor import SIZE
+from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import (
     Calculation,
     Checksum,
@@ -261,6 +261,9 @@ class Shape:
         """Let a field imply the number of which its length, count or index is an expression."""
         if how == "index" and isinstance(term, Calculation) and term.symbol == "&":
             term = term.left  # the other bits of the number mean something else
+        if how in ("length", "count") and is_said_before(field, term):
+            self.stated[field] = term
+            return
         linear = term.linear()
         if linear is None:
             numbers = [leaf for leaf in term.leaves() if isinstance(leaf, Number)]
@@ -432,6 +435,16 @@ class Shape:
     def is_sized(self) -> bool:
         """Whether the size of an object is known before its fields are read."""
         return bool(self.fixed) or self.family.size is not None
+
+
+def is_said_before(field: Field, term: Expression) -> bool:
+    """Return whether a length or count is known before the record is; what pads checks its own."""
+    if isinstance(field, Span) and (field.pad or isinstance(term, Constant)):
+        return False
+    return all(
+        isinstance(leaf, Constant | Register) and leaf is not AT and leaf is not SIZE
+        for leaf in term.leaves()
+    )
 
 
 def takes_rest(field: Field) -> bool:

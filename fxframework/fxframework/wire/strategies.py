@@ -110,7 +110,10 @@ def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
         text = st.text(min_size=1, max_size=field.longest // 4)
         return st.lists(text, max_size=min(field.most, LONGEST // 8)).map(tuple)
     if isinstance(field, Listed):
-        return st.lists(_item(field, state), max_size=LONGEST // 8).map(tuple)
+        least, most = 0, LONGEST // 8
+        if field.fixed is not None:
+            least = most = field.fixed
+        return st.lists(_item(field, state), min_size=least, max_size=most).map(tuple)
     if isinstance(field, Spare):
         total = field.before + field.own
         return st.just(b"") | st.binary(min_size=total, max_size=total).filter(any)
