@@ -19,38 +19,26 @@ ANY_NAME = 0xFFFFFFFF
 
 cdef enum:
     BEGINS, ENDS, OTHERS, SPANS
-
-cdef enum:
     # Columns of ``Nesting.unwound``, followed by the slice's values.
-    EVENT, ROW, NAME, FIRST_VALUE
-
-cdef enum:
+    EVENT = 0
+    ROW, NAME, FIRST_VALUE
     # Columns of ``Nesting.thread``: the innermost open slice, how many are open, how many of those
     # need an end, and how many of those have the name ANY_NAME; the one at the depth DEEP.
-    TOP, DEPTH, UNENDED, UNNAMED, SHALLOW, THREAD_NUMBERS
-
-cdef enum:
+    TOP = 0
+    DEPTH, UNENDED, UNNAMED, SHALLOW, THREAD_NUMBERS
+    # Columns of the nodes of ``Stacks``, behind BELOW: of slices on lanes, and of threads.
+    BELOW = 0
+    LANE_END, LANE_DEPTH, LANE_NODE
+    THREAD = 1
+    SLICE_ROW, UNTIL, SLICE_NODE
+    # Columns of ``Lanes.lane``.
+    LANE_TRACK = 0
+    LEVEL, NEXT_LANE, LANE_NUMBERS
     # Slices this deep are counted by name, so that it is known without going down the stack whether
     # one of a name is open.
     DEEP = 64
-
-cdef enum:
-    # Slices that ended with others, for which the room is kept from batch to batch.
-    FEW = 4096
-
-cdef enum:
-    # The most lanes of a track; it has more where slices cross in many ways.
-    MOST_LANES = 32
-
-cdef enum:
-    # Columns of the nodes of ``Stacks``, behind BELOW: of slices on lanes, and of threads.
-    BELOW, LANE_END, LANE_DEPTH, LANE_NODE
-    THREAD = 1
-    SLICE_ROW, UNTIL, SLICE_NODE
-
-cdef enum:
-    # Columns of ``Lanes.lane``.
-    LANE_TRACK, LEVEL, NEXT_LANE, LANE_NUMBERS
+    FEW = 4096          # slices that ended with others, for which the room is kept between batches
+    MOST_LANES = 32     # of a track; it has more where slices cross in many ways
 
 NEVER_ENDS = 0x7FFFFFFFFFFFFFFF
 cdef int64_t LATEST = NEVER_ENDS
@@ -178,35 +166,49 @@ cdef class Nesting:
         cdef int64_t[::1] parent = self.parents, depth = self.depths, closed = self.closes
         cdef int64_t[:, ::1] closed_value = self.values
         cdef bint has_ends = self.node_until.shape[0] > 0, has_rows = row.shape[0] > 0
-        cdef int64_t thread, node, end, slice_row, number
+        cdef int64_t node, end, now = 0, slice_row, number
+        cdef int kind
         self.inner_count = 0
+        cdef int32_t* thread
         with nogil:
             for event in range(count):
-                thread = threads[event]
-                end = until[event] if what[event] == SPANS else LATEST
-                if has_ends and what[event] != ENDS:
-                    self.close_past(thread, time[event], what[event] == OTHERS)
+                kind = what[event]
+                thread = &self.thread[threads[event], 0]
+                node = thread[TOP]
+                if has_ends and kind != ENDS:
+                    now = time[event]
+                    while node >= 0 and (self.node_until[node] < now or (
+                            self.node_until[node] == now and kind != OTHERS and now != LATEST)):
+                        thread[TOP] = self.node_below[node]
+                        thread[DEPTH] -= 1
+                        self.node_below[node] = <int32_t>self.free
+                        self.free = node
+                        node = thread[TOP]
                 closed[event] = -1
-                if what[event] == ENDS:
-                    node = self.close(event, thread, names[event])
+                if kind == ENDS:
+                    node = self.close(event, threads[event], names[event])
                     if node >= 0:
                         closed[event] = self.row_of(node)
                         for number in range(self.width):
                             closed_value[event, number] = self.node_values[node, number]
-                parent[event] = self.row_above(thread)
-                depth[event] = self.thread[thread, DEPTH]
-                if what[event] == BEGINS or what[event] == SPANS:
-                    slice_row = row[event] if has_rows else self.rows
-                    self.rows += 1
-                    if what[event] == BEGINS or end >= time[event]:
-                        node = self.push(thread, names[event], end)
-                        if self.node_row.shape[0] == 0 and node != slice_row:
-                            with gil:  # up to here, rows are the numbers of nodes
-                                self.node_row = np.arange(self.node_below.shape[0])
-                        if self.node_row.shape[0]:
-                            self.node_row[node] = slice_row
-                        for number in range(self.width):
-                            self.node_values[node, number] = value[event, number]
+                    node = thread[TOP]
+                parent[event] = self.row_of(node) if node >= 0 else -1
+                depth[event] = thread[DEPTH]
+                if kind != BEGINS and kind != SPANS:
+                    continue
+                slice_row = row[event] if has_rows else self.rows
+                end = until[event] if kind == SPANS else LATEST
+                self.rows += 1
+                if kind == SPANS and end < time[event]:
+                    continue
+                node = self.push(thread, threads[event], names[event], end)
+                if self.node_row.shape[0] == 0 and node != slice_row:
+                    with gil:  # up to here, rows are the numbers of nodes
+                        self.node_row = np.arange(self.node_below.shape[0])
+                if self.node_row.shape[0]:
+                    self.node_row[node] = slice_row
+                for number in range(self.width):
+                    self.node_values[node, number] = value[event, number]
 
     def release(self):
         """Forget what the last batch made, which has as many numbers as it has events."""
@@ -214,12 +216,6 @@ cdef class Nesting:
         self.inner_count = 0
         if self.inner.shape[0] > FEW:
             self.inner = np.empty((64, FIRST_VALUE + self.width), np.int64)
-
-    @cython.boundscheck(False)
-    cdef inline int64_t row_above(self, int64_t thread) noexcept nogil:
-        """Return the row of the innermost open slice of a thread; -1 if there is none."""
-        cdef int64_t node = self.thread[thread, TOP]
-        return self.row_of(node) if node >= 0 else -1
 
     @cython.boundscheck(False)
     cdef inline int64_t row_of(self, int64_t node) noexcept nogil:
@@ -232,21 +228,10 @@ cdef class Nesting:
         return self.node_until.shape[0] > 0 and self.node_until[node] != LATEST
 
     @cython.boundscheck(False)
-    cdef inline int close_past(self, int64_t thread, int64_t now, bint inclusive) except -1 nogil:
-        """Close the slices that end before a time, or then if not ``inclusive``."""
-        cdef int64_t node = self.thread[thread, TOP], until
-        while node >= 0:
-            until = self.node_until[node]
-            if until == LATEST or until > now or until == now and inclusive:
-                break
-            self.pop(thread)
-            node = self.thread[thread, TOP]
-        return 0
-
-    @cython.boundscheck(False)
-    cdef inline int64_t push(self, int64_t thread, int64_t name, int64_t end) except -1 nogil:
+    cdef inline int64_t push(
+        self, int32_t* numbers, int64_t thread, int64_t name, int64_t end) except -1 nogil:
         """Open a slice; return its node. It needs an end event if its end is LATEST."""
-        cdef int64_t node = self.free, above = self.thread[thread, TOP], depth = self.thread[thread, DEPTH]
+        cdef int64_t node = self.free
         if node >= 0:
             self.free = self.node_below[node]
         else:
@@ -255,16 +240,16 @@ cdef class Nesting:
             if node == self.node_below.shape[0]:
                 self.make_room()
         self.node_name[node] = <uint32_t>name
-        self.node_below[node] = <int32_t>above
+        self.node_below[node] = numbers[TOP]
         if self.node_until.shape[0]:
             self.node_until[node] = end
-        if depth == DEEP:
-            self.thread[thread, SHALLOW] = <int32_t>above
+        if numbers[DEPTH] == DEEP:
+            numbers[SHALLOW] = numbers[TOP]
         if end == LATEST:
-            self.thread[thread, UNENDED] += 1
-            self.count_name(thread, depth, name, 1)
-        self.thread[thread, TOP] = <int32_t>node
-        self.thread[thread, DEPTH] = <int32_t>depth + 1
+            numbers[UNENDED] += 1
+            self.count_name(thread, numbers[DEPTH], name, 1)
+        numbers[TOP] = <int32_t>node
+        numbers[DEPTH] += 1
         return node
 
     cdef int count_name(self, int64_t thread, int64_t depth, int64_t name,
