@@ -6,7 +6,7 @@
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memchr
+from libc.string cimport memchr, memcpy
 
 import numpy as np
 
@@ -18,22 +18,19 @@ cdef enum:
     UNIT, PLUS, FIXED, HEAD, MOST, ALIGN, PADDED, POWER
     MARK_KIND, MARK_AT, MARK_BYTES, MARK_VALUE, OTHER, LEAST, CLOSED
     NUMBERS
-
-cdef enum:
     # Numbers of each entry of ``kinds``.
-    ENTRY_KIND, ENTRY_SECOND, ENTRY_SIZE, ENTRY_MOST, ENTRY_LEAST, ENTRY_MASK, ENTRY
+    ENTRY_KIND = 0
+    ENTRY_SECOND, ENTRY_SIZE, ENTRY_MOST, ENTRY_LEAST, ENTRY_MASK, ENTRY
     # Numbers of each entry of ``prefixes``.
     PREFIX_AT = 0
     PREFIX_BYTES, PREFIX_SHIFT, PREFIX_MASK, PREFIX_UNIT, PREFIX_PLUS, PREFIX_LEAST
     PREFIX_TEXT_AT, PREFIX_UNTIL, PREFIX_ALIGN, PREFIX
-
-cdef enum:
     # Numbers of each entry of ``likely``.
-    LIKELY_AT, LIKELY_BYTES, LIKELY_SHIFT, LIKELY_MASK, LIKELY_LEAST, LIKELY_SPAN, LIKELY
-
-cdef enum:
+    LIKELY_AT = 0
+    LIKELY_BYTES, LIKELY_SHIFT, LIKELY_MASK, LIKELY_LEAST, LIKELY_SPAN, LIKELY
     # Numbers of each part of an item that has parts, and what they are.
-    PART_HOW, PART_PLUS, PART_SHIFT, PART_MASK, PART_INLINE, PART_ALIGN
+    PART_HOW = 0
+    PART_PLUS, PART_SHIFT, PART_MASK, PART_INLINE, PART_ALIGN
     PART_SHORT, PART_BAD, PART_LONG, PART
     COUNTED = 0     # so many bytes as a number in the head says
     STATED          # up to where the item says that it ends
@@ -42,13 +39,10 @@ cdef enum:
     ABSENT          # bytes that are there where a number in the head is 0
     LISTED          # as many items of another kind as a number in the head says
     NO_PART         # the item has no more
-
-cdef enum:
     # Numbers of each way in which contents may lie behind a head: the bits under a mask have a
     # value, of two other masks some bit is set, and the next way that heads of the kind may have.
-    HEAD_MASK, HEAD_VALUE, HEAD_SOME, HEAD_MORE, HEAD_NEXT, HEAD_NUMBERS
-
-cdef enum:
+    HEAD_MASK = 0
+    HEAD_VALUE, HEAD_SOME, HEAD_MORE, HEAD_NEXT, HEAD_NUMBERS
     WORD = 8
     DIRECT = 4096           # kinds below it are found in a table
     CONFIRMED = 3           # records in a row that show where records begin
@@ -77,11 +71,9 @@ cdef inline int64_t load(const uint8_t* octets, int64_t nbytes, bint big) noexce
         for index in range(nbytes):
             value = value << 8 | octets[index]
     elif nbytes == 8:
-        for index in range(8):  # one load, once compiled
-            value |= <uint64_t>octets[index] << 8 * index
+        memcpy(&value, octets, 8)  # one load, once compiled
     elif nbytes == 4:
-        for index in range(4):
-            value |= <uint64_t>octets[index] << 8 * index
+        memcpy(&value, octets, 4)
     else:
         for index in range(nbytes):
             value |= <uint64_t>octets[index] << 8 * index
@@ -158,22 +150,22 @@ cdef class Items:
         """Return the items of lists at ``places`` of records at ``starts``, up to ``limits``.
 
         ``counts`` has the items of each list, -1 for as many as there is room for. The result is
-        begins and sizes of all items (int64 of shape (items,)), and by list how many there are,
-        the place behind the last and its padding, and whether all of them fit.
+        begins and sizes of all items, the list of each and its number there (int64 of shape (4,
+        items)), and by list the place behind the last and its padding, and whether all of them fit.
         """
         cdef int64_t rows = starts.shape[0], row, at, limit, size, used = 0, left, first
         cdef int64_t pad = self.pad, pad_mask = self.pad_mask
-        item_counts, ends, fit = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, bool)
-        cdef int64_t[::1] count_of = item_counts, end_of = ends
-        cdef uint8_t[::1] fits_of = fit.view(np.uint8)
+        ends, fit = np.empty(rows, np.int64), np.empty(rows, np.uint8)
+        cdef int64_t[::1] end_of = ends
+        cdef uint8_t[::1] fits_of = fit
         cdef int64_t room = 0
         for row in range(rows):
             if not 0 <= places[row] <= limits[row] <= data.shape[0]:
                 raise IndexError(f"a list at bytes {places[row]} to {limits[row]} of {data.shape[0]}")
             size = limits[row] - places[row] >> self.head_bits
             room += min(<uint64_t>counts[row], <uint64_t>size)  # -1 is more than there is room for
-        begins, sizes = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64)
-        cdef int64_t[::1] begin_of = begins, size_of = sizes
+        items = np.empty((4, room + 1), np.int64)
+        cdef int64_t[:, ::1] column = items
         cdef const uint8_t* octets = &data[0] if data.shape[0] else NULL
         for row in range(rows):
             at, limit, left, first = places[row], limits[row], counts[row], used
@@ -183,7 +175,8 @@ cdef class Items:
                 if size <= 0:
                     fits_of[row] = False
                     break
-                begin_of[used], size_of[used] = at, size
+                column[0, used], column[1, used] = at, size
+                column[2, used], column[3, used] = row, used - first
                 used += 1
                 left -= 1
                 at += size
@@ -191,8 +184,8 @@ cdef class Items:
                     at = min(at + (starts[row] - at & pad_mask), limit)
                 elif pad > 1:
                     at = min(at + (pad - (at - starts[row]) % pad) % pad, limit)
-            count_of[row], end_of[row] = used - first, at
-        return begins[:used], sizes[:used], item_counts, ends, fit
+            end_of[row] = at
+        return items[:, :used], ends, fit.view(bool)
 
     cdef inline int64_t size_at(self, const uint8_t* item, int64_t at, int64_t limit) noexcept nogil:
         """Return the size of the item at a byte; 0 if there is no room for it."""
@@ -388,30 +381,23 @@ cdef class Items:
 
     cdef bint is_filled(self, const uint8_t* octets, int64_t at, int64_t limit) noexcept nogil:
         """Whether the contents of a record, which has a head, end at ``limit`` in some way."""
-        cdef int64_t word = load(octets + at, WORD, self.big), way = self.way_of(word), fault = 0
+        cdef int64_t word = load(octets + at, WORD, self.big), fault = 0
+        cdef int64_t way = self.way_of_head(self.way_of(word), word)
         while way >= 0:
-            if self.has_head(way, word):
-                if self.end_of_way(octets, way, word, at, limit, &fault) == limit and fault == 0:
-                    return True
-            way = self.heads[way, HEAD_NEXT]
-        return False
-
-    cdef bint has_any_head(self, int64_t word) noexcept nogil:
-        """Whether a word may be the head of a record whose contents lie in some way."""
-        cdef int64_t way = self.way_of(word)
-        while way >= 0:
-            if self.has_head(way, word):
+            if self.end_of_way(octets, way, word, at, limit, &fault) == limit and fault == 0:
                 return True
-            way = self.heads[way, HEAD_NEXT]
+            way = self.way_of_head(self.heads[way, HEAD_NEXT], word)
         return False
 
-    cdef inline bint has_head(self, int64_t way, int64_t word) noexcept nogil:
-        """Whether a word may be the head of a record whose contents lie in some way."""
-        return (
-            word & self.heads[way, HEAD_MASK] == self.heads[way, HEAD_VALUE]
-            and word & self.heads[way, HEAD_SOME] != 0
-            and word & self.heads[way, HEAD_MORE] != 0
-        )
+    cdef int64_t way_of_head(self, int64_t way, int64_t word) noexcept nogil:
+        """Return the first way, from ``way`` on, of records of which a word may be the head; or -1."""
+        while way >= 0 and (
+            word & self.heads[way, HEAD_MASK] != self.heads[way, HEAD_VALUE]
+            or word & self.heads[way, HEAD_SOME] == 0
+            or word & self.heads[way, HEAD_MORE] == 0
+        ):
+            way = self.heads[way, HEAD_NEXT]
+        return way
 
 
 @cython.final
@@ -496,59 +482,38 @@ cdef class Frames:
         caller can tell (2). ``next`` is the byte behind the last row.
         """
         cdef int64_t rows = 0, entry, size, kind, inner, limit = min(most, self.place.shape[0] - self.has_behind)
-        cdef int64_t fault = 0
-        cdef int64_t usual_kind = 0, usual_entry = 0, usual_size = 0
         cdef int why = FULL, big = self.big
-        # Whether the kind at hand has come before, so that entry and size need not be looked up:
-        # the place of the next record then does not wait for them.
-        cdef bint known = False
-        cdef bint may_repeat = self.numbers[SUB_BYTES] == 0
+        cdef bint may_split = self.splitting and self.has_items
         if end > self.total:
             end = self.total
         with nogil:
             while rows < limit and at < end:
-                size = 0
-                if known and self.total - at >= self.numbers[HEAD]:
-                    kind = usual_kind
-                    if self.numbers[KIND_BYTES]:
-                        kind = self.part(at, KIND_AT, big)
-                    if kind == usual_kind:
-                        entry = usual_entry
-                        size = usual_size
-                        if self.numbers[SIZE_BYTES]:
-                            size = self.announced(at, entry)
-                            if not self.possible(entry, size):
-                                size = 0
-                        if size > self.total - at:
-                            size = 0
-                if size == 0:
-                    entry = self.frame(at)
-                    size = self.found_size
-                    kind = self.found_kind
-                    if entry >= 0:
+                if not may_split and self.numbers[SUB_BYTES] == 0:
+                    self.plain_rows(&at, &rows, limit, end)
+                    if rows >= limit or at >= end:
+                        break
+                entry = self.frame(at)
+                size = self.found_size
+                kind = self.found_kind
+                if entry >= 0:
+                    if size == 0:
+                        size = self.by_prefix(at, entry)
                         if size == 0:
-                            known = False
-                            size = self.by_prefix(at, entry)
-                            if size == 0:
-                                self.big = big
-                                why = ASKS
-                                break
+                            self.big = big
+                            why = ASKS
+                            break
+                    big = self.big
+                else:
+                    self.big = big
+                    if entry != UNKNOWN and entry != PADDING:
+                        if self.growing and entry == CUT:
+                            size = self.total - at
+                        elif self.asking:
+                            why = ASKS
+                            break
                         else:
-                            usual_kind, usual_entry, usual_size = kind, entry, size
-                            known = may_repeat and not (
-                                self.numbers[MARK_BYTES] and kind == self.numbers[MARK_KIND])
-                        big = self.big
-                    else:
-                        self.big = big
-                        if entry != UNKNOWN and entry != PADDING:
-                            if self.growing and entry == CUT:
-                                size = self.total - at
-                            elif self.asking:
-                                why = ASKS
-                                break
-                            else:
-                                size = self.find(at + 1, at) - at
-                if self.splitting and self.has_items and (entry >= 0 or entry == UNKNOWN):
+                            size = self.find(at + 1, at) - at
+                if may_split and (entry >= 0 or entry == UNKNOWN):
                     inner = self.hidden(at, size)
                     if inner and self.confirm is not None:
                         with gil:
@@ -556,27 +521,72 @@ cdef class Frames:
                     if inner:
                         entry = HIDING
                         size = inner - at
-                self.place[rows] = at
-                self.size[rows] = size
-                self.kind[rows] = kind
-                self.entry[rows] = <int32_t>entry
-                self.order[rows] = <uint8_t>big
+                self.put(rows, at, size, kind, entry)
                 rows += 1
                 at += size
-                if self.has_behind and entry >= 0 and at < self.total:
-                    size = self.behind.end_of(&self.data[0], at, self.total, &fault) - at
-                    if fault == 0:
-                        self.place[rows] = at
-                        self.size[rows] = size
-                        self.kind[rows] = 0
-                        self.entry[rows] = <int32_t>BEHIND
-                        self.order[rows] = <uint8_t>big
-                        rows += 1
-                        at += size
+                if self.has_behind and entry >= 0:
+                    self.put_behind(&at, &rows)
         if why == FULL and at >= self.total:
             why = AT_END
         self.next = at
         return rows, why
+
+    @cython.boundscheck(False)  # ``read`` has as many rows
+    cdef inline void put(self, int64_t row, int64_t at, int64_t size, int64_t kind, int64_t entry) noexcept nogil:
+        """Fill a row."""
+        self.place[row], self.size[row], self.kind[row] = at, size, kind
+        self.entry[row], self.order[row] = <int32_t>entry, <uint8_t>self.big
+
+    cdef void put_behind(self, int64_t* at, int64_t* row) noexcept nogil:
+        """Fill a row with what is behind a record, and go behind it, if there is something."""
+        cdef int64_t fault = 0, begin = at[0]
+        if begin < self.total:
+            at[0] = self.behind.end_of(&self.data[0], begin, self.total, &fault)
+            if fault:
+                at[0] = begin
+            else:
+                self.put(row[0], begin, at[0] - begin, 0, BEHIND)
+                row[0] += 1
+
+    @cython.boundscheck(False)
+    cdef void plain_rows(self, int64_t* next_at, int64_t* next_row, int64_t limit, int64_t end) noexcept nogil:
+        """Fill rows up to the next record that ``frame`` has to look at.
+
+        Entry and bounds of a kind are looked up once for all that follow one another: the place of
+        the next record then does not wait for them.
+        """
+        cdef int64_t at = next_at[0], row = next_row[0], kind = 0, usual = 0, entry = -1, size = 0
+        cdef int64_t said, mask = 0, least = 0, most = 0, align = self.numbers[ALIGN] - 1
+        cdef int64_t kind_bytes = self.numbers[KIND_BYTES], size_bytes = self.numbers[SIZE_BYTES]
+        cdef int64_t last = min(end - 1, self.total - self.numbers[HEAD])
+        cdef bint power = self.numbers[POWER]
+        while row < limit and at <= last:
+            if kind_bytes:
+                kind = self.part(at, KIND_AT, self.big)
+            if kind != usual or entry < 0:
+                usual, entry = kind, self.entry_of(at, kind)
+                if entry < 0 or self.numbers[MARK_BYTES] and kind == self.numbers[MARK_KIND]:
+                    break
+                least = most = size = self.numbers[FIXED] or self.kinds[ENTRY * entry + ENTRY_SIZE]
+                if size_bytes:
+                    mask, most = self.kinds[ENTRY * entry + ENTRY_MASK], self.kinds[ENTRY * entry + ENTRY_MOST]
+                    least = max(self.numbers[LEAST], self.kinds[ENTRY * entry + ENTRY_LEAST])
+            if size_bytes:
+                said = self.load(at + self.numbers[SIZE_AT], size_bytes, self.big)
+                said = <int64_t>(<uint64_t>said >> self.numbers[SIZE_SHIFT]) & mask
+                if <uint64_t>said > <uint64_t>(LARGEST_POWER if power else self.total):
+                    break
+                size = self.numbers[UNIT] << said if power else said * self.numbers[UNIT] + self.numbers[PLUS]
+                if size & align:
+                    break
+            if size <= 0 or size < least or 0 < most < size or size > self.total - at:
+                break
+            self.put(row, at, size, kind, entry)
+            row += 1
+            at += size
+            if self.has_behind:
+                self.put_behind(&at, &row)
+        next_at[0], next_row[0] = at, row
 
     def entry_at(self, int64_t at):
         """Return the entry of the record at a byte of the data, or why there is no record.
@@ -594,6 +604,7 @@ cdef class Frames:
             raise IndexError(f"byte {at} lies outside of {self.total} bytes")
         return self.find(at, origin)
 
+    @cython.boundscheck(False)
     cdef inline int64_t load(self, int64_t at, int64_t nbytes, int big) noexcept nogil:
         """Return the integer of 1 to 8 bytes at a byte; 8 bytes wrap to a sign."""
         # Safe: whoever calls this has compared ``at + nbytes`` with the end of the data, either
@@ -852,13 +863,12 @@ cdef class Frames:
         if self.total - at < WORD:
             return -1
         word = load(octets + at, WORD, self.big)
-        way = self.items.way_of(word)
+        way = self.items.way_of_head(self.items.way_of(word), word)
         while way >= 0:
-            if self.items.has_head(way, word):
-                end = self.items.end_of_way(octets, way, word, at, self.total, &fault)
-                if fault == 0 and (end == self.total or self.is_full(end)):
-                    return end
-            way = self.items.heads[way, HEAD_NEXT]
+            end = self.items.end_of_way(octets, way, word, at, self.total, &fault)
+            if fault == 0 and (end == self.total or self.is_full(end)):
+                return end
+            way = self.items.way_of_head(self.items.heads[way, HEAD_NEXT], word)
         return -1
 
     cdef int64_t likely_size(self, int64_t at) noexcept nogil:
@@ -1109,8 +1119,9 @@ cdef class Alignment:
 
     cdef int64_t stated(self, int64_t at) noexcept nogil:
         """Return the size of a record by the header at a byte, which few words look like."""
-        cdef int64_t size = self.opaque_size(at)
-        if size or self.frames.by_contents and not self.frames.items.has_any_head(self.word(at)):
+        cdef int64_t size = self.opaque_size(at), word = self.word(at)
+        if size or self.frames.by_contents and (
+                self.frames.items.way_of_head(self.frames.items.way_of(word), word) < 0):
             return size
         return self.size_at(at)
 

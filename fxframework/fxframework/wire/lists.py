@@ -308,16 +308,14 @@ def read_lists(many: Many, field: Listed, counts: NDArray[np.int64] | None) -> N
     limit = np.maximum(many.limit, places)
     # A count of -1 is as many as there are up to the limit.
     item_counts = np.full(places.size, -1) if counts is None else np.maximum(counts, 0)
-    begins, sizes, counts_read, ends, fit = walker.walk(
-        many.reading.data, many.start, places, limit, item_counts
-    )
+    items, ends, fit = walker.walk(many.reading.data, many.start, places, limit, item_counts)
+    begins, sizes, records, index = items
     many.go_to(ends)
     is_lost = ~fit
     if counts is not None:
         is_lost |= counts < 0
     if is_lost.any():
         lose_parts(many, field, is_lost, needed_at(many, field, ends))
-    records, index = flattened(counts_read)
     is_sized = family.size is not None or bool(family.nbytes) or bool(layout.size)
     limits = begins + sizes if is_sized else limit[records]
     parts = many.items(layout, begins, limits, records, index)

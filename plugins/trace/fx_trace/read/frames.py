@@ -333,16 +333,20 @@ class TraceFrames(ListedFrames):
         """List the next stretches."""
         framing = self.framing
         if self.in_records and self.start < framing.total:
-            columns: list[list[NDArray[Any]]] = [[], [], []]
+            begin, size = np.empty((2, ROOM), np.int64)
+            entries = np.empty(ROOM, np.int32)
             rows = 0
             while rows + AT_ONCE <= ROOM and self.start < framing.total:
                 count, _ = framing.read(self.start, AT_ONCE, framing.total)
                 self.start = framing.next
+                found = slice(rows, rows + count)
+                begin[found] = framing.places[:count]
+                size[found] = framing.sizes[:count]
+                entries[found] = framing.entries[:count]
                 rows += count
-                framed: list[NDArray[Any]] = [framing.places, framing.sizes, framing.entries]
-                for pieces, column in zip(columns, framed, strict=True):
-                    pieces.append(np.array(column[:count]))
-            self.begin, self.size, entries = map(np.concatenate, columns)
+            self.begin = begin[:rows]
+            self.size = size[:rows]
+            entries = entries[:rows]
             self.judge(entries)
             return
         start, stop, self.in_records = next(self.stretches_left)
