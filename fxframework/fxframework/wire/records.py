@@ -151,11 +151,41 @@ def _define(cls: Any, family: Family | None, own: list[Field]) -> None:
             attributes[field.name] = attrs.field(default=field.default, eq=field.key_of)
     if family is not None and cls.layout.kind == (OTHER,):
         attributes |= {field.name: attrs.field() for field in family.kinds if field.public}
-    attrs.define(cls, these=attributes, kw_only=True, slots=False, repr=True)
+    attrs.define(cls, these=attributes, kw_only=True, slots=False, eq=False, repr=False)
+
+
+# Records and parts are compared and shown as attrs does it, which would compile that for each
+# class: this takes as long as all else of a declaration.
+
+
+def _are_equal(record: object, other: object) -> Any:
+    """Return whether another object is of the same class, with the same values that count."""
+    if type(other) is not type(record):
+        return NotImplemented
+    return _compared(record) == _compared(other)
+
+
+def _compared(record: object) -> list[object]:
+    """Return the values that count when records are compared."""
+    values = []
+    cls: Any = type(record)
+    for attribute in attrs.fields(cls):
+        if attribute.eq:
+            value = getattr(record, attribute.name)
+            values.append(attribute.eq_key(value) if attribute.eq_key else value)
+    return values
+
+
+def _shown(record: Any) -> str:
+    """Return the class and the attributes of a record."""
+    cls = type(record)
+    names = [attribute.name for attribute in attrs.fields(cls) if attribute.repr]
+    shown = ", ".join(f"{name}={getattr(record, name)!r}" for name in names)
+    return f"{cls.__qualname__}({shown})"
 
 
 @dataclass_transform(kw_only_default=True)
-@attrs.define(kw_only=True, slots=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False)
 class Record(LosslessRecord):
     """A record of a declared format.
 
@@ -189,6 +219,10 @@ class Record(LosslessRecord):
     """Numbers of references, by field."""
     ns: int | None = attrs.field(default=None, eq=False)
     """Its time in nanoseconds; None if it has none."""
+
+    __hash__ = None
+    __eq__ = _are_equal
+    __repr__ = _shown
 
     def __init_subclass__(cls, *, shared: bool = False, **options: Any) -> None:
         super().__init_subclass__()
@@ -288,7 +322,7 @@ class Record(LosslessRecord):
 
 
 @dataclass_transform(kw_only_default=True)
-@attrs.define(kw_only=True, slots=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False)
 class Part:
     """What lies inside of a record: an item of a list.
 
@@ -307,6 +341,10 @@ class Part:
     """Numbers of references, by field."""
     offset: int = attrs.field(default=0, eq=False)
     """Byte offset in the (unpacked) file."""
+
+    __hash__ = None  # type: ignore[assignment]
+    __eq__ = _are_equal
+    __repr__ = _shown
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__()
