@@ -90,3 +90,20 @@ def test_absent_fields_change_nothing() -> None:
     found = shown(FORMATS["changing"], data)
     assert [each["sums"] for each in found] == [0x505, 0x505, 0x507, 0x807, 0x807]
     assert [each["name"] for each in found] == [*["<name#0>"] * 3, "<name#4>", "ab"]
+
+
+class Packed(wire.Record):
+    """A list that only later versions have, behind its count."""
+
+    _size = wire.size(wire.u8())
+    _count = wire.u8(when=last == 6)
+    numbers: tuple[int, ...] | None = wire.listed(wire.u8(), _count, when=last == 6)
+    value: int = wire.u8()
+
+
+PACKED = Format("packed", "Packed", Packed, codes="PACK", magic=b"PACKED\0\1")
+
+
+def test_a_count_that_no_record_has_is_no_reason_to_doubt_columns() -> None:
+    records, _ = check(PACKED, b"PACKED\0\1" + b"\2\7" * 3)
+    assert [record.to_json().get("value") for record in records[1:]] == [7, 7, 7]

@@ -572,11 +572,12 @@ def doubts(many: Many) -> Iterator[Mask]:
     columns = many.known
     for number, implied in layout.implied.items():
         # Not 0, and no field is there that implies it.
-        is_doubtful = columns[number] != 0
+        numbers = many.full(columns[number])
+        is_doubtful = numbers != 0
         for how, field, number_if_absent, number_if_present in implied:
             if how == "present":
                 is_there = columns.get((field, THERE), True)
-                yield columns[number] != np.where(is_there, number_if_present, number_if_absent)
+                yield numbers != np.where(is_there, number_if_present, number_if_absent)
                 is_doubtful = np.zeros(many.start.size, bool)
             elif is_doubtful.any():
                 is_doubtful &= ~has_field(many, field)
