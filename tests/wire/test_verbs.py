@@ -94,6 +94,29 @@ def test_a_damaged_header_is_replaced_if_nothing_has_to_be_invented() -> None:
     assert salvaged(with_clock, b"x321\1\0\0\0" + beats)[0] == beats
 
 
+def test_behind_a_replaced_header_records_are_read_as_it_says() -> None:
+    width = wire.register(0, name="width")
+
+    class Start(wire.Record, size=8):
+        _magic = wire.u32(equals=0x31323334)
+        wide: int = wire.u32(sets=width, default=1)
+
+    class Beat(wire.Record):
+        _kind = wire.kind(wire.u8())
+        _size = wire.size(wire.u8())
+
+    class Value(Beat, kind=1):
+        value: int = wire.u8()
+        more: int = wire.u8(when=width >= 1)
+
+    form = wire.Format("w", "W", Beat, codes="W", header=Start)
+    short_beat, long_beat = b"\1\3\7", b"\1\4\7\7"
+    output, losses = salvaged(form, b"x321\1\0\0\0" + long_beat + short_beat + long_beat)
+    assert output == b"4321\1\0\0\0" + long_beat * 2
+    assert [(loss.offset, loss.nbytes) for loss in losses] == [(0, 8), (12, 3)]
+    assert salvaged(form, output) == (output, [])
+
+
 # --- Merging --------------------------------------------------------------------------------------
 
 

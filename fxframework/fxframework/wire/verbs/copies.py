@@ -150,6 +150,20 @@ class CopyReader(BlockReader):
         code = self.format.rules.numbered(number).code
         return Loss(offset, nbytes, "damaged", message, code)
 
+    def next_object(self) -> tuple[LosslessRecord, Any]:
+        """Return the next record as an object, and its findings.
+
+        Behind a damaged header, records are read as those behind the one that is written for it.
+        """
+        is_header = self.walk.at == 0 and self.format.begin > 0
+        record, notes = super().next_object()
+        opening = self.format.opening
+        if is_header and isinstance(record, DamagedRecord) and self.format.header and opening:
+            state = self.walk.state
+            _, cursor = self.format.header.unpack(memoryview(opening), 0, len(opening), state)
+            state.apply(cursor.sets, cursor.effects)
+        return record, notes
+
     def add_object(self, ordinal: int, record: LosslessRecord) -> bool:
         """Take a record that was read as an object."""
         number = SOUND
