@@ -291,10 +291,8 @@ def merged(trees: Sequence[CallTree]) -> CallTree:
         for name in tree.roots:
             roots.setdefault(name, len(roots))
     pool = StringPool()
-    parents = [-1] * len(roots)
-    functions = [-1] * len(roots)
+    builder = TreeBuilder(np.zeros(0, np.int32), len(roots), ROOM, 0)
     sums = [[0, 0, 0, 0] for _ in roots]
-    node_of: dict[tuple[int, int], int] = {}  # by parent and function
     for tree in trees:
         columns = (tree.count, tree.unfinished, tree.in_ns(tree.total), tree.in_ns(tree.own))
         figures_of_nodes = np.stack(columns, axis=1)
@@ -311,21 +309,19 @@ def merged(trees: Sequence[CallTree]) -> CallTree:
                 merged_node = roots[tree.roots[node]]
             else:
                 merged_function = pool.intern(tree.functions.name(function).encode())
-                merged_parent = merged_nodes[parent]
-                merged_node = node_of.setdefault((merged_parent, merged_function), len(parents))
-                if merged_node == len(parents):
-                    parents.append(merged_parent)
-                    functions.append(merged_function)
+                merged_node = builder.node(merged_nodes[parent], merged_function)
+                if merged_node == len(sums):
                     sums.append([0, 0, 0, 0])
             merged_nodes.append(merged_node)
             for figure, value in enumerate(figures):
                 sums[merged_node][figure] += value
+    merged_parents, merged_functions = builder.nodes()
     count, unfinished, total, own = np.array(sums, np.int64).reshape(-1, 4).T
     return CallTree(
         roots=list(roots),
         functions=Functions(pool, np.arange(len(pool), dtype=np.int32)),
-        parent=np.array(parents, np.int32),
-        function=np.array(functions, np.int32),
+        parent=merged_parents,
+        function=merged_functions,
         count=count,
         unfinished=unfinished,
         total=total,

@@ -76,15 +76,15 @@ cdef class TreeBuilder:
     (int32) has the one below which the calls of thread id + 1 begin. Nodes are numbered in the order
     in which they are found. Rows that enclose each other are taken as enclosed by none. Nodes have at
     most ``deepest`` nodes above them (0: any number). Calls deeper than that, which ``deep`` counts,
-    belong to the node above them.
+    belong to the node above them. ``levels`` counts those above each of the ``used`` nodes.
     """
 
     cdef const int32_t[::1] function, thread, roots
     cdef const int64_t[::1] parent, length
-    cdef int32_t[::1] node_of, parent_of, function_of, levels
+    cdef readonly int32_t[::1] node_of, parent_of, function_of, levels
     cdef PairMap numbers
-    cdef int64_t first_row, stop, used, deepest
-    cdef readonly int64_t deep
+    cdef int64_t first_row, stop, deepest
+    cdef readonly int64_t used, deep
 
     def __init__(self, const int32_t[::1] roots, int64_t count, int64_t room, int64_t deepest):
         self.roots = roots
@@ -151,8 +151,8 @@ cdef class TreeBuilder:
                 return 0
             outer = waiting
 
-    cdef int64_t node(self, int64_t upper, int64_t number) except -1:
-        """The node of a function below another node."""
+    cpdef int64_t node(self, int64_t upper, int64_t number) except -1:
+        """Return the node of a function below another node; it may be new."""
         cdef int64_t node = self.numbers.get(upper, number)
         if node >= 0:
             return node

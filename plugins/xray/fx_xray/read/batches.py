@@ -18,8 +18,9 @@ from fx_xray.read.symbols import FunctionNames, code_of
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
 from fxframework.kit.scanned import Batch, Columns
 from fxframework.model.schema import CALL, TABLE_CODES
+from fxframework.model.table import ColumnData
 
-__all__ = ["batch_of", "small_columns"]
+__all__ = ["batch_of", "function_columns", "small_columns"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -174,7 +175,8 @@ def small_columns(name: str, passed: CallPass, names: FunctionNames) -> Columns:
         return _threads(passed.log)
     if name == "xray_buffers":
         return _buffers(passed.log)
-    return _functions(passed, names)
+    ids, calls = passed.functions
+    return function_columns(names, calls, lambda: _first_offsets(passed.log, ids))
 
 
 def _processes(log: Log) -> Columns:
@@ -204,8 +206,11 @@ def _buffers(log: Log) -> Columns:
     return {column.name: empty.astype(column.kind) for column in _BUFFER_COLUMNS}
 
 
-def _functions(passed: CallPass, names: FunctionNames) -> Columns:
-    ids, calls = passed.functions
+def function_columns(
+    names: FunctionNames, calls: I64, offsets: ColumnData | Callable[[], ColumnData]
+) -> Columns:
+    """Return the columns of the functions of a trace, in the order of ``names``."""
+    ids = names.functions
     symbols = names.symbols
     strings = names.strings
 
@@ -221,12 +226,12 @@ def _functions(passed: CallPass, names: FunctionNames) -> Columns:
 
     objects = ids // wire.OBJECT_IDS
     return {
-        "offset": lambda: _first_offsets(passed.log, ids),
+        "offset": offsets,
         "id": ids.astype(np.uint32),
         "object": lambda: column(
             np.uint8, lambda id: symbols.object(id) & wire.MAX_OBJECT, objects
         ),
-        "name": names.codes,
+        "name": lambda: names.codes,
         "linkage_name": lambda: codes(lambda id: symbols.function(id).linkage_name),
         "source": lambda: codes(symbols.source),
         "address": lambda: column(np.uint64, lambda id: symbols.function(id).address, 0),

@@ -26,11 +26,11 @@ from fx_xray.read.header import header_findings, read_header
 from fx_xray.read.log import BasicLog, FdrLog, FileLog, GivenLog, Log
 from fx_xray.read.match import Matcher, Rows
 from fx_xray.read.symbols import FunctionNames, Symbols
-from fx_xray.read.tables import SCHEMAS
+from fx_xray.read.tables import CALLS, SCHEMAS
 from fx_xray.rules import RULES
 from fxframework.io.source import Source
 from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture, listed_notes
-from fxframework.model.capture import CallColumns, OpenRequest, Record
+from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Found
 from fxframework.model.schema import TableSchema
@@ -60,12 +60,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     streamed = frozenset({"slices", "instants", "args"})
     timed_records = True
     schemas: ClassVar[Mapping[str, TableSchema]] = SCHEMAS
-    calls = CallColumns(
-        function="xray_function",
-        ticks="xray_ticks",
-        ended="xray_exit",
-        functions="xray_functions",
-    )
+    calls = CALLS
     mode: str = ""
     """One of MODES."""
     version: int | None = None
@@ -81,8 +76,8 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
-        self._names = FunctionNames(request.options, self.strings)
-        self._names.whole_ids = self.mode == MODES[True]
+        is_basic = self.mode == MODES[True]
+        self._names = FunctionNames(request.options, self.strings, whole_ids=is_basic)
 
     @abc.abstractmethod
     def _scanned_log(self) -> Log:

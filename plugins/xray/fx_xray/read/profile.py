@@ -10,32 +10,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.profile import CUT_PATH, FORMAT, HEADER_BYTES, Header, Total
-from fx_xray.read.batches import small_columns
-from fx_xray.read.events import to_ns, to_spans
+from fx_xray.read.batches import function_columns
+from fx_xray.read.events import to_spans
 from fx_xray.read.symbols import FunctionNames
-from fx_xray.read.tables import SCHEMAS
+from fx_xray.read.tables import CALLS, SCHEMAS
 from fxframework.io.source import Source
-from fxframework.kernels.calls import NODE_SHIFT, TreeBuilder
-from fxframework.kernels.sorting import begins_of_runs
+from fxframework.kernels.calls import TreeBuilder
 from fxframework.kit.scanned import Columns
-from fxframework.model.capture import CallColumns, OpenRequest
+from fxframework.model.capture import OpenRequest
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import CALL, STANDARD_TABLES, Column, TableSchema
 from fxframework.wire.capture import BlockPass, DeclaredCapture, Tasks
 from fxframework.wire.many import FileNumbers
 
-__all__ = ["FORMAT", "ProfileCapture", "whole_paths"]
+__all__ = ["FORMAT", "ProfileCapture", "paths_in"]
 
 I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-Arrays = dict[str, NDArray[Any]]
 WORD_BYTES: Final = 4
-CALLS, TICKS = (Total.layout.place(name) for name in ("calls", "ticks"))
-"""Of a path, behind the zero that ends its ids."""
+TOTAL_WORDS: Final = Total.layout.place("ticks").end // WORD_BYTES
 NO_BLOCKS: Final = dict.fromkeys(("offset", "xray_bytes", "xray_tid"), np.zeros(0, np.int64))
 SLICES: Final = STANDARD_TABLES["slices"].extended(
     Column("xray_function", "u4", "id of the function"),
@@ -44,180 +41,152 @@ SLICES: Final = STANDARD_TABLES["slices"].extended(
 )
 
 
-def whole_paths(data: U8, offset: int, nbytes: int) -> tuple[I64, int]:
-    """Return the paths of the block at an offset, and the byte behind the last of them.
+def paths_in(
+    file: FileNumbers, offset: int, nbytes: int
+) -> tuple[list[tuple[NDArray[np.uint32], int]], int]:
+    """Return the paths of the block at an offset, and the bytes at its end that are of none.
 
-    They are int64 of shape (paths, 2): where a path begins, and the zero that ends its ids. Words
-    of a path of two functions: 7 3 0, then calls and ticks, two words each: 1 0 900 0.
+    A path is its functions, and the byte where its total begins. Words of one of two functions:
+    7 3, and the total: 0, then calls and ticks, two words each: 1 0 900 0.
     """
     paths = []
-    path_end = offset + HEADER_BYTES
-    places = np.arange(path_end, offset + nbytes - WORD_BYTES + 1, WORD_BYTES)
-    words = FileNumbers(data).integers(places, WORD_BYTES, big=False)
-    for zero in places[words == 0].tolist():
-        # Zeros before the end of a path are in its figures.
-        if path_end <= zero and zero + TICKS.end <= offset + nbytes:
-            paths.append((path_end, zero))
-            path_end = zero + TICKS.end
-    return np.array(paths, np.int64).reshape(-1, 2), path_end
+    begin = offset + HEADER_BYTES
+    counts = np.array([(nbytes - HEADER_BYTES) // WORD_BYTES])
+    words = file.listed(np.array([begin]), counts, WORD_BYTES, big=False)
+    end = 0
+    for zero in np.flatnonzero(words[: 1 - TOTAL_WORDS] == 0).tolist():
+        if zero >= end:  # others are in the figures of a path
+            paths.append((words[end:zero], begin + WORD_BYTES * zero))
+            end = zero + TOTAL_WORDS
+    return paths, WORD_BYTES * (words.size - end)
 
 
-def summed(data: U8, places: I64, nodes: NDArray[np.int32], count: int) -> I64:
+def summed(numbers: I64, nodes: list[int], count: int) -> I64:
     """Return the sum of each node's numbers of 64 bits, limited so that all together fit."""
-    numbers = FileNumbers(data).integers(places, 8, big=False).view(np.uint64)
-    largest = NS_MAX
-    if numbers.sum(dtype=np.float64) > NS_MAX / 2:
-        largest //= numbers.size
+    unsigned = numbers.view(np.uint64)
+    if unsigned.sum(dtype=np.float64) > NS_MAX / 2:
+        numbers = np.minimum(unsigned, NS_MAX // unsigned.size).astype(np.int64)
     sums = np.zeros(count, np.int64)
-    np.add.at(sums, nodes, np.minimum(numbers, largest).astype(np.int64))
+    np.add.at(sums, nodes, numbers)
     return sums
 
 
-def spread(parents: NDArray[np.int32], ticks: I64, first: int) -> tuple[I64, I64]:
-    """Return where paths begin, in ticks, and their depths; nodes before ``first`` are threads.
+def spread(parents: memoryview[int], ticks: list[int], first: int) -> tuple[list[int], list[int]]:
+    """Return how long paths are, and where they begin, in ticks.
 
-    Paths that were not written get the ticks of what they called.
+    Nodes before ``first`` are threads. Paths that were not written are as long as what they called.
     """
-    of_callees, next_starts, starts, depths = np.zeros((4, parents.size), np.int64)
-    depths[:first] = -1
+    of_callees, next_starts, starts = ([0] * len(parents) for _ in range(3))
     # A walk backwards meets a path when the ticks of all of its callees are summed, a walk forwards
     # when the start of its caller is known.
-    for path in range(parents.size - 1, first - 1, -1):
+    for path in range(len(parents) - 1, first - 1, -1):
         ticks[path] = max(ticks[path], of_callees[path])
         of_callees[parents[path]] += ticks[path]
-    for path in range(first, parents.size):
+    for path in range(first, len(parents)):
         caller = parents[path]
         starts[path] = next_starts[path] = next_starts[caller]
         next_starts[caller] += ticks[path]
-        depths[path] = depths[caller] + 1
-    return starts, depths
-
-
-def paths_of(data: U8, written: I64, offsets: I64, threads: NDArray[np.int32]) -> Arrays:
-    """Return columns of the paths, each summed over all that are written, and of their callers.
-
-    Of each that is ``written`` there are its bounds, and the offset and the thread of its block.
-    The columns have shape (paths,), times are in ticks, and callers come before callees.
-    """
-    zeros = written[:, 1]
-    lengths = (zeros - written[:, 0]) // WORD_BYTES
-    path_of_row = np.repeat(np.arange(zeros.size), lengths)
-    # Each id is a row, a call within that of the next one; there is none around the outermost.
-    words_left = np.repeat(np.cumsum(lengths), lengths) - np.arange(path_of_row.size)
-    functions = FileNumbers(data).integers(
-        zeros[path_of_row] - WORD_BYTES * words_left, 4, big=False
-    )
-    callers = np.where(words_left > 1, np.arange(1, words_left.size + 1), -1)
-    # The first nodes of the tree are the threads, all others paths, below the paths of callers.
-    first = int(threads.max(initial=-1)) + 1
-    roots = np.arange(-1, first, dtype=np.int32)  # and one for calls of no thread
-    tree = TreeBuilder(roots, first, first, 0)
-    nodes = np.full(words_left.size, -1, np.int32)
-    no_lengths = np.zeros(nodes.size, np.int64)
-    codes = functions.astype(np.uint32).view(np.int32)
-    tree.add(codes, callers, no_lengths, threads[path_of_row], nodes, 0)
-    nodes >>= NODE_SHIFT
-    parents, codes = tree.nodes()
-    innermost = nodes[np.flatnonzero(begins_of_runs(path_of_row))]
-    zeros = zeros[lengths > 0]  # figures of no function are of no path
-    calls = summed(data, zeros + CALLS.offset, innermost, parents.size)
-    ticks = summed(data, zeros + TICKS.offset, innermost, parents.size)
-    starts, depths = spread(parents, ticks, first)
-    for numbers in (calls, ticks, starts):  # whose sums over all paths must fit, too
-        np.minimum(numbers, NS_MAX // max(1, parents.size - first), out=numbers)
-    _, first_rows = np.unique(nodes, return_index=True)
-    first_paths = path_of_row[first_rows]
-    return {
-        "offset": offsets[first_paths],
-        "ticks": starts[first:].view(np.uint64),
-        "thread": threads[first_paths],
-        "depth": depths[first:].astype(np.int32),
-        "parent": np.maximum(parents[first:] - first, -1).astype(np.int64),
-        "xray_function": codes[first:].view(np.uint32),
-        "xray_ticks": ticks[first:],
-        "xray_calls": calls[first:],
-    }
+    return ticks, starts
 
 
 class ProfilePass(BlockPass):
-    """A whole profile, read once, with its paths."""
+    """A whole profile, read once, with its paths: each once, callers before callees."""
 
-    def __init__(self, capture: ProfileCapture) -> None:
+    def __init__(self, capture: ProfileCapture, names: FunctionNames) -> None:
         super().__init__(capture, whole=True)
+        file = FileNumbers(capture.source.data)
         _, blocks = (self.whole or {}).get("xray_blocks", (0, NO_BLOCKS))
         offsets = blocks["offset"]
+        self.process = 0
+        if "header" in self.kinds:
+            self.process = Header.layout.place("process").get(file.data.data, 0)
         self.tasks = Tasks()
-        pids = np.full(offsets.size, capture.process, np.uint64)
+        pids = np.full(offsets.size, self.process, np.uint64)
         threads = self.tasks.of(pids, blocks["xray_tid"], offsets)
-        data = capture.source.data
-        written = [np.zeros((0, 2), np.int64)]
+        # The first nodes of the tree are the threads, all others paths.
+        first = len(self.tasks.tids)
+        tree = TreeBuilder(np.zeros(0, np.int32), first, first, 0)
+        nodes_used = [first]
+        nodes: list[int] = []
+        totals: list[int] = []
         self.cut: list[tuple[int, int]] = []
         """Offsets of blocks that end within a path, and the bytes of what is left of it."""
-        for offset, nbytes in zip(offsets.tolist(), blocks["xray_bytes"].tolist(), strict=True):
-            paths, end = whole_paths(data, offset, nbytes)
-            written.append(paths)
-            if end < offset + nbytes:
-                self.cut.append((offset, offset + nbytes - end))
+        columns = (offsets.tolist(), blocks["xray_bytes"].tolist(), threads.tolist())
+        for offset, nbytes, thread in zip(*columns, strict=True):
+            paths, cut_bytes = paths_in(file, offset, nbytes)
+            for functions, total in paths:
+                node = thread
+                for function in functions[::-1].tolist():
+                    node = tree.node(node, function)
+                nodes.append(node)
+                totals.append(total)
+            nodes_used.append(tree.used)
+            if cut_bytes:
+                self.cut.append((offset, cut_bytes))
             capture.check_budget()
-        counts = [len(paths) for paths in written[1:]]
-        self.paths = paths_of(
-            data, np.concatenate(written), np.repeat(offsets, counts), np.repeat(threads, counts)
-        )
-        ids, first_paths, numbers = np.unique(
-            self.paths["xray_function"], return_index=True, return_inverse=True
-        )
-        calls = np.zeros(ids.size, np.int64)
-        np.add.at(calls, numbers, self.paths["xray_calls"])
-        self.functions = ids.astype(np.int64), calls
-        self.function_offsets = self.paths["offset"][first_paths]
-        if numbers.size:
-            ends = self.paths["ticks"].view(np.int64) + self.paths["xray_ticks"]
-            self._range = 0, int(to_ns(ends, capture.ticks_per_second).max())
-        self._rows |= {
-            "processes": min(offsets.size, 1),
-            "threads": len(self.tasks.tids),
-            "slices": numbers.size,
-            "xray_functions": ids.size,
+        parents, codes = tree.nodes()
+        places = np.array(totals, np.int64)
+        figures = file.of_records(Total.layout, ("calls", "ticks"), places, big=False)
+        calls, ticks = (summed(numbers, nodes, tree.used) for numbers in figures)
+        lengths, starts = spread(parents.data, ticks.tolist(), first)
+        rows = np.array((calls, lengths, starts), np.int64)[:, first:]
+        # Limited, so that sums over all paths fit, too.
+        calls, ticks, starts = np.minimum(rows, NS_MAX // max(1, rows.shape[1]))
+        ts, dur = to_spans(starts, ticks, capture.ticks_per_second)
+        new_paths = np.diff(nodes_used)
+        path_offsets = np.repeat(offsets, new_paths)
+        functions = codes[first:].view(np.uint32)
+        ids, first_rows, places = np.unique(functions, return_index=True, return_inverse=True)
+        calls_by_id = np.zeros(ids.size, np.int64)
+        np.add.at(calls_by_id, places, calls)
+        names.functions = ids.astype(np.int64)
+        self.tables: dict[str, Any] = {
+            "processes": self.tasks.columns("processes"),
+            "threads": self.tasks.columns("threads"),
+            "xray_functions": function_columns(names, calls_by_id, path_offsets[first_rows]),
+            "slices": {
+                "offset": path_offsets,
+                "ts": ts,
+                "ticks": starts.view(np.uint64),
+                "dur": dur,
+                "thread": np.repeat(threads, new_paths),
+                "category": np.full(ts.size, -1, np.int32),
+                "name": lambda: names.of(functions),
+                "depth": np.asarray(tree.levels)[first : tree.used] - 1,
+                "parent": np.maximum(parents[first:] - first, -1).astype(np.int64),
+                "kind": np.full(ts.size, CALL, np.uint8),
+                "id": np.zeros(ts.size, np.uint64),
+                "xray_function": functions,
+                "xray_ticks": ticks,
+                "xray_calls": calls,
+            },
         }
+        self._rows |= {name: len(columns["offset"]) for name, columns in self.tables.items()}
+        if ts.size:
+            self._range = 0, int((ts + dur).max())
 
 
 class ProfileCapture(DeclaredCapture, of=FORMAT):
     """A profile: a slice for each path of a thread."""
 
     streamed = frozenset({"xray_blocks"})
-    watch = (Header,)
     schemas: ClassVar[Mapping[str, TableSchema]] = {
         name: SCHEMAS[name] for name in ("processes", "threads", "xray_functions")
     } | {"slices": SLICES}
-    calls = CallColumns(
-        function="xray_function",
-        ticks="xray_ticks",
-        ended="",
-        functions="xray_functions",
-        count="xray_calls",
-    )
+    calls = attrs.evolve(CALLS, ended="", count="xray_calls")
     fits_memory = True  # paths are summed over the whole file
     ticks_per_second = 0  # lengths are ticks alone, unless an option gives it
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
         self.ticks_per_second = max(0, int(request.options.get("cycle_frequency") or 0))
-        self.process = 0
-        self._names = FunctionNames(request.options, self.strings)
-        self._names.whole_ids = True
+        self._names = FunctionNames(request.options, self.strings, whole_ids=True)
 
     def resume(self) -> None:
         """A file that grows is not followed: its paths are sums."""
 
-    def seen(self, context: Any, header: Any) -> None:
-        """Take the header."""
-        del context
-        self.process = header.process
-
     def _run_pass(self, *, whole: bool) -> ProfilePass:  # noqa: ARG002 (all is in memory)
-        passed = ProfilePass(self)
-        self._names.functions = passed.functions[0]
-        return passed
+        return ProfilePass(self, self._names)
 
     def _report(self, passed: Any) -> None:
         super()._report(passed)
@@ -227,29 +196,14 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
             self.diagnostics.add(rule, value=value)
 
     def _small(self, name: str, passed: Any) -> Columns:
-        if name == "xray_functions":
-            columns = small_columns(name, passed, self._names)
-            columns["offset"] = passed.function_offsets
-            return columns
-        if name != "slices":
-            return super()._small(name, passed)
-        paths: dict[str, Any] = passed.paths
-        starts, lengths = to_spans(paths["ticks"], paths["xray_ticks"], self.ticks_per_second)
-        return paths | {
-            "ts": starts,
-            "dur": lengths,
-            "category": np.full(starts.size, -1, np.int32),
-            "name": self._names.of(paths["xray_function"]),
-            "kind": np.full(starts.size, CALL, np.uint8),
-            "id": np.zeros(starts.size, np.uint64),
-        }
+        return dict(passed.tables[name])
 
     def _facts(self, passed: Any) -> dict[str, Any]:
         return {
             "mode": "profiling",
             "frequency_hz": self.ticks_per_second or "not known: ticks are taken for nanoseconds",
-            "process": self.process,
+            "process": passed.process,
             "threads": passed.rows["threads"],
             "functions": passed.rows["xray_functions"],
-            "calls": int(passed.functions[1].sum()),
+            "calls": int(passed.tables["slices"]["xray_calls"].sum()),
         }

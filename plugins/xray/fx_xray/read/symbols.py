@@ -147,12 +147,14 @@ def code_of(text: str | None, strings: StringPool) -> int:
 class FunctionNames:
     """Codes of the names of functions."""
 
-    def __init__(self, options: Mapping[str, Any], strings: StringPool) -> None:
+    def __init__(
+        self, options: Mapping[str, Any], strings: StringPool, *, whole_ids: bool = False
+    ) -> None:
         self._options = options
         self.strings = strings
         self.given: Mapping[int, str] | None = None
         """The names that the trace itself has, once it is scanned; None if it cannot have any."""
-        self.whole_ids = False
+        self.whole_ids = whole_ids
         """Whether the trace is of basic mode; see ``Symbols``."""
         self.functions: I64 = np.zeros(0, np.int64)
         """Ids of all functions of the trace, ascending."""

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from fx_xray.format import FunctionKind
+from fxframework.model.capture import CallColumns
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 
-__all__ = ["BUFFERS", "ENTRIES", "EXITS", "FUNCTIONS", "INSTANTS", "SCHEMAS", "SLICES"]
+__all__ = ["BUFFERS", "CALLS", "ENTRIES", "EXITS", "FUNCTIONS", "INSTANTS", "SCHEMAS", "SLICES"]
 
 EXITS: Final[Mapping[int, str]] = {0: "none", 1: "exit", 2: "tail_exit", 3: "unwound"}
 """How a call ended."""
@@ -71,3 +72,6 @@ SCHEMAS: Final[Mapping[str, TableSchema]] = {
     "xray_buffers": BUFFERS,
     "xray_functions": FUNCTIONS,
 }
+CALLS: Final = CallColumns(
+    function="xray_function", ticks="xray_ticks", ended="xray_exit", functions="xray_functions"
+)

@@ -9,10 +9,11 @@ import attrs
 import numpy as np
 
 from fx_xray.profile import CUT_PATH, FORMAT, Block
-from fx_xray.read.profile import whole_paths
+from fx_xray.read.profile import paths_in
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture
+from fxframework.wire.many import FileNumbers
 from fxframework.wire.verbs import copies
 from fxframework.wire.verbs.copies import Copies, CopyReader
 
@@ -33,26 +34,24 @@ class WholePaths(CopyReader):
     def copies(self) -> Iterator[Copies]:
         """Yield the blocks of each part of the file."""
         for records in super().copies():
-            yield self._with_whole_paths(records)
-
-    def _with_whole_paths(self, records: Copies) -> Copies:
-        sizes = records.sizes.copy()
-        for row, start in enumerate(records.starts.tolist()):
-            is_header = self.header and records.offsets[row] == 0
-            if not is_header:
-                _, path_end = whole_paths(records.data, start, int(sizes[row]))
-                sizes[row] = path_end - start
-        cut_rows = np.flatnonzero(sizes < records.sizes)
-        if not cut_rows.size:
-            return records
-        cut_bytes = (records.sizes - sizes)[cut_rows]
-        data = records.joined().copy()
-        starts = np.cumsum(records.sizes) - records.sizes
-        SIZE.put_many(data, starts[cut_rows], sizes[cut_rows])
-        cut_ends = records.offsets[cut_rows] + sizes[cut_rows]
-        losses = [*records.losses, *map(_loss, cut_ends.tolist(), cut_bytes.tolist())]
-        losses.sort(key=lambda loss: loss.offset)
-        return attrs.evolve(records, data=data, starts=starts, sizes=sizes, losses=losses)
+            file = FileNumbers(records.data)
+            cut_bytes = np.zeros(records.sizes.size, np.int64)
+            for row in np.flatnonzero(records.offsets).tolist():  # the header is at 0
+                start, size = int(records.starts[row]), int(records.sizes[row])
+                _, cut_bytes[row] = paths_in(file, start, size)
+            cut = np.flatnonzero(cut_bytes)
+            if cut.size:
+                sizes = records.sizes - cut_bytes
+                data = records.joined().copy()
+                starts = np.cumsum(records.sizes) - records.sizes
+                SIZE.put_many(data, starts[cut], sizes[cut])
+                cut_ends = records.offsets[cut] + sizes[cut]
+                losses = [*records.losses, *map(_loss, cut_ends.tolist(), cut_bytes[cut].tolist())]
+                losses.sort(key=lambda loss: loss.offset)
+                records = attrs.evolve(
+                    records, data=data, starts=starts, sizes=sizes, losses=losses
+                )
+            yield records
 
 
 def _loss(offset: int, nbytes: int) -> Loss:
