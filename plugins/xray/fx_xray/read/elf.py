@@ -204,11 +204,8 @@ class Elf:
         value = rows["value"].astype(np.uint64)
         if self._machine == "EM_ARM":
             value &= ~np.uint64(1)
-        size = rows["size"].astype(np.uint64)
         place = rows["section"].astype(np.int64) * self._relocatable
-        order = np.lexsort((np.arange(rows.size), size, value, place))
-        name_starts = rows["name"][order].astype(np.int64)
-        return SymbolTable(place[order], value[order], size[order], name_starts, names)
+        return SymbolTable.of(place, value, rows["size"], rows["name"], names)
 
     def lines(self) -> SourceLines | None:
         """Return the lines of the source, where the program has them."""

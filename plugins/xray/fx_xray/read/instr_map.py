@@ -287,6 +287,16 @@ class SymbolTable(NamedTuple):
     name: I8
     strings: U1
 
+    @classmethod
+    def of(
+        cls, place: I8, value: NDArray[Any], size: NDArray[Any], name: NDArray[Any], strings: U1
+    ) -> SymbolTable:
+        """Return symbols that are in any order."""
+        order = np.lexsort((size, value, place))
+        value = value[order].astype(np.uint64)
+        size = size[order].astype(np.uint64)
+        return cls(place[order], value, size, name[order].astype(np.int64), strings)
+
     def at(self, address: int, place: int) -> tuple[str | None, int]:
         """Return the name of the function that an address is in, and where it ends.
 
