@@ -472,9 +472,10 @@ def capture_class(format: Format) -> type[DeclaredCapture]:
         streamed = frozenset(schemas) - of_tasks.keys()
     have_rows = {rows.record.record for rows in format.tables}
     tables = {rows.table for rows in format.tables}
-    # The table of which each row is a record, if there is one.
+    # The table of which each row is a record, if there is one: further tables have rows of several.
     row_table = None
-    if len(tables) == 1 and all(rows.items is None for rows in format.tables):
+    has_items = any(rows.items is not None for rows in format.tables)
+    if len(tables) == 1 and not has_items and not base.schemas.keys() - tables:
         row_table = format.tables[0].table
     timed = any(rows.time is not None for rows in format.tables)
     return type(

@@ -120,6 +120,16 @@ def test_one_call_is_not_to_be_had() -> None:
     assert "slowest" not in run_cli("info", SECONDS).text
 
 
+@cases("option", [("--function", "1"), ("--min-duration", "5s"), ("--thread", "8255")])
+def test_a_part_is_refused_and_not_all_of_it(option: tuple[str, str], tmp_path: Path) -> None:
+    done = run_cli("convert", SECONDS, tmp_path / "part.xrayprof", *option)
+    assert done.exit_code == 2
+    assert "no part of xray-profile files can be extracted" in done.stderr
+    done = run_cli("cat", "--records", SECONDS, *option)
+    assert done.exit_code == 2
+    assert "cannot be chosen" in done.stderr
+
+
 def test_names_are_those_of_the_map(tmp_path: Path) -> None:
     names = tmp_path / "names.csv"
     names.write_text("function_id,name\n1,leaf()\n2,mid()\n3,outer()\n")
