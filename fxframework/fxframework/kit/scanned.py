@@ -33,6 +33,7 @@ __all__ = [
     "listed_notes",
     "row_numbers",
     "sketch",
+    "task_columns",
     "value_columns",
 ]
 
@@ -360,6 +361,28 @@ def row_numbers(first: int, rows: int) -> I64:
         part = numbers[at : at + block.size]
         np.add(block[: part.size], first + at, out=part)
     return numbers
+
+
+def task_columns(
+    name: str, pids: NDArray[np.uint64], tids: NDArray[np.uint64], offsets: I64
+) -> Columns:
+    """Return the columns of `threads`, or of `processes`, whose names are not known.
+
+    Of each thread there are the ids and the offset of its first record, of shape (threads,).
+    """
+    if name == "threads":
+        return {
+            "offset": offsets,
+            "pid": pids,
+            "name": np.full(pids.size, -1, np.int32),
+            "id": np.arange(pids.size, dtype=np.int32),
+            "tid": tids,
+        }
+    # Each process once, in the order of its first thread.
+    _, first_threads = np.unique(pids, return_index=True)
+    first_threads.sort()
+    names = np.full(first_threads.size, -1, np.int32)
+    return {"offset": offsets[first_threads], "pid": pids[first_threads], "name": names}
 
 
 def busiest(groups: NDArray[Any]) -> list[int]:

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.scanned import Batch, Columns, FirstPass, Note, ScannedCapture
+from fxframework.kit.scanned import (
+    Batch,
+    Columns,
+    FirstPass,
+    Note,
+    ScannedCapture,
+    task_columns,
+)
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import STANDARD_TABLES, TableSchema
 from fxframework.model.strings import TextColumn
@@ -120,21 +127,8 @@ class Tasks:
 
     def columns(self, name: str) -> Columns:
         """Return the columns of `threads`, or of `processes`."""
-        pids = np.array(self.pids, np.uint64)
-        offsets = np.array(self.offsets, np.int64)
-        if name == "threads":
-            return {
-                "offset": offsets,
-                "pid": pids,
-                "name": np.full(pids.size, -1, np.int32),
-                "id": np.arange(pids.size, dtype=np.int32),
-                "tid": np.array(self.tids, np.uint64),
-            }
-        # Each process once, in the order of the file.
-        _, first_threads = np.unique(pids, return_index=True)
-        first_threads.sort()
-        names = np.full(first_threads.size, -1, np.int32)
-        return {"offset": offsets[first_threads], "pid": pids[first_threads], "name": names}
+        pids, tids = (np.array(ids, np.uint64) for ids in (self.pids, self.tids))
+        return task_columns(name, pids, tids, np.array(self.offsets, np.int64))
 
 
 class BlocksRead(Protocol):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 import struct
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray.format import FileHeader, FunctionKind, MetadataKind
+from fxframework.wire.packing import put_numbers
+from fxframework.wire.records import Record
 
 __all__ = ["FREQUENCY", "FUNCTIONS", "HEADER", "SCENARIO", "THREADS", "metadata", "sample"]
 
@@ -26,14 +29,11 @@ START_SECONDS = 1000
 _SHAPES = 16
 """Buffers of different calls, after which they begin again."""
 _PAYLOAD = b"a custom event!\n"
-_EXTENTS = wire.METADATA_BYTES
 _BUFFER = wire.BUFFER_BYTES
-_THREAD_AT = 17
-_SECONDS_AT = 33
-_MICROS_AT = 41
-_CPU_AT = 65
-_TSC_AT = 67
-"""Bytes of a buffer, with its extents, at which its own numbers are."""
+_PREAMBLE: tuple[type[Record], ...] = (
+    wire.BufferExtents, wire.NewBuffer, wire.WallTime, wire.Pid, wire.NewCpu,
+)  # fmt: skip
+"""What a buffer begins with: its extents and its own numbers."""
 HEADER = FileHeader(version=5, cycle_frequency=FREQUENCY, buffer_size=_BUFFER).pack()
 
 
@@ -46,27 +46,26 @@ def sample(nbytes: int) -> bytes:
     shapes, ticks = _shapes()
     count = max(1, round(nbytes / shapes.shape[1]))
     number = np.arange(count)
-    buffers = shapes[number % _SHAPES]
+    data = shapes[number % _SHAPES].reshape(-1)
     thread = number % THREADS
     # A thread begins a buffer when its last one is over; threads begin shortly after one another.
     longest = int(ticks.max()) + MEAN_TICKS
     ticks_from_start = number // THREADS * longest + thread * 97
     tsc = START_SECONDS * FREQUENCY + ticks_from_start
-    micros = tsc * 1_000_000 // FREQUENCY
-    _put(buffers, _THREAD_AT, FIRST_THREAD + thread, "<i4")
-    _put(buffers, _SECONDS_AT, micros // 1_000_000, "<i8")
-    _put(buffers, _MICROS_AT, micros % 1_000_000, "<i4")
-    _put(buffers, _CPU_AT, thread, "<u2")
-    _put(buffers, _TSC_AT, tsc, "<u8")
-    data: bytes = HEADER + buffers.tobytes()
-    return data
-
-
-def _put(buffers: NDArray[np.uint8], offset: int, values: NDArray[np.int64], dtype: str) -> None:
-    """Write a number into each buffer."""
-    encoded = values.astype(dtype)
-    end = offset + encoded.itemsize
-    buffers[:, offset:end] = encoded.view(np.uint8).reshape(values.size, -1)
+    seconds, micros = np.divmod(tsc * 1_000_000 // FREQUENCY, 1_000_000)
+    numbers: tuple[dict[str, Any], ...] = (
+        {"bytes": _BUFFER},
+        {"thread": FIRST_THREAD + thread},
+        {"seconds": seconds, "micros": micros},
+        {"process": PROCESS},
+        {"cpu": thread, "tsc": tsc},
+    )
+    places = number * shapes.shape[1]
+    state = wire.Dialect().state()
+    for record, fields in zip(_PREAMBLE, numbers, strict=True):
+        put_numbers(data, places, record.layout, fields, state)
+        places = places + wire.METADATA_BYTES
+    return b"".join((HEADER, data.data))
 
 
 @cache
@@ -79,16 +78,13 @@ def _shapes() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _shape(chance: random.Random) -> tuple[bytes, int]:
-    """Return a buffer with its extents, and the ticks from its begin to its end."""
-    records = [
-        metadata(MetadataKind.BUFFER_EXTENTS, struct.pack("<Q", _BUFFER)),
-        metadata(MetadataKind.NEW_BUFFER, bytes(4)),
-        metadata(MetadataKind.WALL_TIME, bytes(12)),
-        metadata(MetadataKind.PID, struct.pack("<i", PROCESS)),
-        metadata(MetadataKind.NEW_CPU, bytes(10)),
-        metadata(MetadataKind.CUSTOM_EVENT, struct.pack("<ii", len(_PAYLOAD), 40)) + _PAYLOAD,
-    ]
-    used = sum(map(len, records)) - _EXTENTS
+    """Return a buffer with its extents, and the ticks from its begin to its end.
+
+    The records of its preamble are zero.
+    """
+    custom = metadata(MetadataKind.CUSTOM_EVENT, struct.pack("<ii", len(_PAYLOAD), 40))
+    records = [bytes(len(_PREAMBLE) * wire.METADATA_BYTES), custom + _PAYLOAD]
+    used = sum(map(len, records)) - wire.METADATA_BYTES
     ticks = 40
     opened: list[int] = []
     while used < _BUFFER:

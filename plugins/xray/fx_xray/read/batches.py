@@ -16,7 +16,7 @@ from fx_xray.read.log import Log
 from fx_xray.read.match import Rows
 from fx_xray.read.symbols import FunctionNames, code_of
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
-from fxframework.kit.scanned import Batch, Columns
+from fxframework.kit.scanned import Batch, Columns, task_columns
 from fxframework.model.schema import CALL, TABLE_CODES
 from fxframework.model.table import ColumnData
 
@@ -169,34 +169,13 @@ def batch_of(name: str, passed: CallPass, names: FunctionNames, rows: Rows) -> B
 
 def small_columns(name: str, passed: CallPass, names: FunctionNames) -> Columns:
     """Return the columns of a table that has few rows, except `row`."""
-    if name == "processes":
-        return _processes(passed.log)
-    if name == "threads":
-        return _threads(passed.log)
+    if name in ("processes", "threads"):
+        log = passed.log
+        return task_columns(name, log.pids, log.tids, log.thread_offsets)
     if name == "xray_buffers":
         return _buffers(passed.log)
     ids, calls = passed.functions
     return function_columns(names, calls, lambda: _first_offsets(passed.log, ids))
-
-
-def _processes(log: Log) -> Columns:
-    pids, first_rows = np.unique(log.pids, return_index=True)
-    order = np.argsort(first_rows, kind="stable")
-    return {
-        "offset": log.thread_offsets[first_rows[order]],
-        "pid": pids[order],
-        "name": np.full(pids.size, -1, np.int32),
-    }
-
-
-def _threads(log: Log) -> Columns:
-    return {
-        "offset": log.thread_offsets,
-        "id": np.arange(log.pids.size, dtype=np.int32),
-        "pid": log.pids,
-        "tid": log.tids,
-        "name": np.full(log.pids.size, -1, np.int32),
-    }
 
 
 def _buffers(log: Log) -> Columns:
