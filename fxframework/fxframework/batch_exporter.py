@@ -19,6 +19,7 @@ __all__ = ["exporter"]
 Batches = Callable[..., Iterable[str | bytes]]
 LOCATING = frozenset({"row", "offset"})
 """Columns that only say where a row is."""
+REMEDY = "its author lets it yield texts or bytes for what it takes: `for batch in batches: …`"
 
 
 def exporter(
@@ -51,11 +52,15 @@ def exporter(
     def decorate(function: Batches) -> Exporter:
         def open_(sink: Sink, options: Mapping[str, Any]) -> Generated:
             """Open a session."""
-            return Generated(function, tables, columns | LOCATING, sink, options)
+            return Generated(name, function, tables, columns | LOCATING, sink, options)
 
         return Exporter(name=name, accepts=tables, open=open_, writes=columns, **fields)
 
     return decorate
+
+
+class YieldError(PluginError, TypeError):
+    """A function is not a generator as an exporter needs one."""
 
 
 class Generated:
@@ -63,12 +68,14 @@ class Generated:
 
     def __init__(
         self,
+        name: str,
         function: Batches,
         tables: frozenset[str],
         written: frozenset[str],
         sink: Sink,
         options: Mapping[str, Any],
     ) -> None:
+        self._name = name
         self._function = function
         self._tables = tables
         self._written = written
@@ -82,16 +89,21 @@ class Generated:
     def write(self, capture: Capture) -> None:
         """Write what the generator yields.
 
-        Raises WriteRefusedError for a capture without rows in the tables.
+        Raises WriteRefusedError for a capture without rows in the tables, and YieldError for a
+        generator that does not take them, or yields something else.
         """
         self._rows = 0
         for chunk in self._function(self._batches(capture), self._options):
             if not isinstance(chunk, str | bytes | bytearray | memoryview):
-                raise TypeError(f"the generator yields {chunk!r}, not a string or bytes")
+                reason = f"the generator yields {chunk!r}, not a string or bytes"
+                raise YieldError(f"exporter {self._name!r}: {reason}", remedy=REMEDY)
             if isinstance(chunk, str):
                 chunk = chunk.encode(errors="surrogateescape")
             self._sink.write(chunk)
         if not self._rows and self._tables != EVERY_CAPTURE:
+            if any(len(batch) for batch in self._batches(capture)):
+                reason = "the function takes no batches, though there are rows"
+                raise YieldError(f"exporter {self._name!r}: {reason}", remedy=REMEDY)
             raise WriteRefusedError(
                 f"no rows in {', '.join(sorted(self._tables))}",
                 path=capture.name,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import toy
 
-from fxframework.errors import PluginError, WriteRefusedError
+from fxframework.errors import BadTypeError, PluginError, WriteRefusedError
 from fxframework.host import Host
 from fxframework.io.sink import Sink
 from fxframework.model.table import Table
@@ -71,8 +71,25 @@ def test_a_capture_without_rows_is_refused() -> None:
 @cases("chunk", [5, None, ["a"]])
 def test_what_is_neither_text_nor_bytes_is_a_fault(chunk: object) -> None:
     made = exporter("names", accepts={"instants"})(lambda batches, _: [chunk for _ in batches])  # type: ignore[misc,list-item]
-    with pytest.raises(TypeError, match="not a string or bytes"):
+    with pytest.raises(TypeError, match="not a string or bytes") as refused:
         exported(made)
+    assert isinstance(refused.value, PluginError)
+
+
+@cases("function", [lambda batches, options: [], lambda batches, options: "text"])
+def test_rows_that_no_one_takes_are_a_fault_of_the_function(function: Any) -> None:
+    made = exporter("names", accepts={"instants"})(function)
+    with pytest.raises(PluginError, match="exporter 'names': the function takes no batches"):
+        exported(made)
+
+
+def test_texts_of_numbers_and_numbers_of_texts_are_a_fault_of_the_caller() -> None:
+    made = exporter("names", accepts={"instants"})(
+        lambda batches, _: ("".join(batch.texts("ts")) for batch in batches)  # type: ignore[arg-type]
+    )
+    with pytest.raises(BadTypeError, match=r"instants\.ts has no texts") as refused:
+        exported(made)
+    assert refused.value.remedy == "array('ts') and plain('ts') have its values"
 
 
 @cases("given", [{"accepts": "instants"}, {"accepts": {"a"}, "writes": "name"}])

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fxframework.errors import (
     BadCallError,
+    BadTypeError,
     MissingExtraError,
     UsageError,
     checked_type,
@@ -181,7 +182,7 @@ class Table:
         column = self[name]
         if isinstance(column, TextColumn):
             msg = f"{self.name}.{name} is text"
-            raise TypeError(msg)
+            raise BadTypeError(msg, remedy=f"texts({name!r}) has its values")
         return column
 
     def tuples(self, *names: str) -> Iterator[tuple[Any, ...]]:
@@ -199,7 +200,7 @@ class Table:
         kind = self.schema.column(name).kind
         if kind != "code":
             msg = f"{self.name}.{name} has no texts: it is of kind {kind!r}"
-            raise TypeError(msg)
+            raise BadTypeError(msg, remedy=f"array({name!r}) and plain({name!r}) have its values")
         return self.pool.take(column)
 
     def plain(self, name: str) -> list[Any]:
