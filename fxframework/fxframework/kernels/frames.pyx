@@ -484,8 +484,7 @@ cdef class Frames:
         cdef int64_t rows = 0, entry, size, kind, inner, limit = min(most, self.place.shape[0] - self.has_behind)
         cdef int why = FULL, big = self.big
         cdef bint may_split = self.splitting and self.has_items
-        if end > self.total:
-            end = self.total
+        end = min(end, self.total)
         with nogil:
             while rows < limit and at < end:
                 if not may_split and self.numbers[SUB_BYTES] == 0:
@@ -539,13 +538,12 @@ cdef class Frames:
 
     cdef void put_behind(self, int64_t* at, int64_t* row) noexcept nogil:
         """Fill a row with what is behind a record, and go behind it, if there is something."""
-        cdef int64_t fault = 0, begin = at[0]
-        if begin < self.total:
-            at[0] = self.behind.end_of(&self.data[0], begin, self.total, &fault)
-            if fault:
-                at[0] = begin
-            else:
-                self.put(row[0], begin, at[0] - begin, 0, BEHIND)
+        cdef int64_t fault = 0, end
+        if at[0] < self.total:
+            end = self.behind.end_of(&self.data[0], at[0], self.total, &fault)
+            if fault == 0:
+                self.put(row[0], at[0], end - at[0], 0, BEHIND)
+                at[0] = end
                 row[0] += 1
 
     @cython.boundscheck(False)
@@ -558,8 +556,7 @@ cdef class Frames:
         cdef int64_t at = next_at[0], row = next_row[0], kind = 0, usual = 0, entry = -1, size = 0
         cdef int64_t said, mask = 0, least = 0, most = 0, align = self.numbers[ALIGN] - 1
         cdef int64_t kind_bytes = self.numbers[KIND_BYTES], size_bytes = self.numbers[SIZE_BYTES]
-        cdef int64_t last = min(end - 1, self.total - self.numbers[HEAD])
-        cdef bint power = self.numbers[POWER]
+        cdef int64_t last = min(end - 1, self.total - self.numbers[HEAD]), power = self.numbers[POWER]
         while row < limit and at <= last:
             if kind_bytes:
                 kind = self.part(at, KIND_AT, self.big)

@@ -23,6 +23,9 @@ cdef int64_t NOT_ASCII = -0x7F7F7F7F7F7F7F80LL
 cdef enum:
     # Columns of ``PairMap.entry``.
     KEY, SECOND_KEY, VALUE, ENTRY
+    SHORT = 16      # bytes of the longest text that ``codes_of`` remembers: two words
+    PLACES = 256    # texts that it remembers
+    TOGETHER = 64   # texts that it looks for together
 
 
 @cython.final
@@ -41,6 +44,7 @@ cdef class Pool:
     cdef readonly int64_t[::1] words, starts, lengths
     cdef readonly uint8_t[::1] valid
     cdef int32_t[::1] hashes, slots
+    cdef int32_t touched    # slots, which ``codes_of`` has asked memory for
 
     def __init__(self):
         self.count = 0
@@ -83,10 +87,10 @@ cdef class Pool:
             step += 1
 
     @cython.boundscheck(False)  # there is room for what is added
-    cdef int64_t intern(self, const uint8_t* text, int64_t nbytes) except -1 nogil:
-        """Return the code of some bytes, adding them if new."""
-        cdef int64_t tag = self.hash_of(text, nbytes), whole = (nbytes + 7) >> 3, index
+    cdef int64_t intern(self, int64_t tag, const uint8_t* text, int64_t nbytes) except -1 nogil:
+        """Return the code of the bytes with this hash, adding them if new."""
         cdef int64_t code = self.find(tag, text, nbytes), at = self.filled, every = 0
+        cdef int64_t whole = (nbytes + 7) >> 3, index
         if code >= 0:
             return code
         # One word at least, so that an empty string has a place too.
@@ -139,7 +143,8 @@ cdef class Pool:
     def enter(self, value):
         """Return the code of some bytes, adding them if new."""
         cdef const char* text = value
-        return self.intern(<const uint8_t*>text, len(value))
+        cdef int64_t tag = self.hash_of(<const uint8_t*>text, len(value))
+        return self.intern(tag, <const uint8_t*>text, len(value))
 
     def look_up(self, value):
         """Return the code of some bytes; -1 if they are not in the pool."""
@@ -249,19 +254,12 @@ cdef class PairMap:
 
 # --- Many at a time ----------------------------------------------------------------------------
 
-cdef enum:
-    SHORT = 16  # bytes of the longest text that is remembered: two words
-    PLACES = 256
-
 cdef const uint8_t* EMPTY = <const uint8_t*>b""
 
-
 cdef struct Remembered:
-    # A text of up to two words, and its code; a length of -1 is none.
-    uint64_t low
-    uint64_t high
-    int64_t length
-    int32_t code
+    # A text of up to two words, and the last row that has it; a length of -1 is none.
+    uint64_t low, high
+    int64_t length, row
 
 
 @cython.boundscheck(False)  # ``codes_of`` asks where eight bytes are in the data
@@ -280,27 +278,36 @@ def codes_of(Pool pool, const uint8_t[::1] data, const int64_t[::1] starts,
 
     Places and lengths are int64. A stretch that is not within the data raises IndexError.
     """
-    out = np.empty(starts.shape[0], np.int32)
+    out = np.full(starts.shape[0], -1, np.int32)
     cdef int32_t[::1] codes = out
-    cdef int64_t row, start, length
+    cdef int64_t row, first, behind, start, length
     cdef uint64_t low, high
+    cdef int64_t[TOGETHER] tags
     cdef Remembered[PLACES] memory
     cdef Remembered* place
     for row in range(PLACES):
         memory[row].length = -1
-    for row in range(starts.shape[0]):
-        start, length = starts[row], lengths[row]
-        if start < 0 or length < 0 or length > data.shape[0] - start:
-            raise IndexError(f"bytes {start} to {start + length} of {data.shape[0]}")
-        # Names and short values are few and come again and again: most need not ask the pool.
-        place = NULL
-        if length <= SHORT and start + SHORT <= data.shape[0]:
-            low, high = word_at(data, start, length), word_at(data, start + 8, length - 8)
-            place = &memory[((low ^ high * SECOND) * FIRST ^ length * SECOND) >> 56]
-            if place.length == length and place.low == low and place.high == high:
-                codes[row] = place.code
-                continue
-        codes[row] = <int32_t>pool.intern(&data[start] if length else EMPTY, length)
-        if place != NULL:
-            place.low, place.high, place.length, place.code = low, high, length, codes[row]
+    for first in range(0, starts.shape[0], TOGETHER):
+        behind = min(first + TOGETHER, starts.shape[0])
+        for row in range(first, behind):
+            start, length = starts[row], lengths[row]
+            if start < 0 or length < 0 or length > data.shape[0] - start:
+                raise IndexError(f"bytes {start} to {start + length} of {data.shape[0]}")
+            # Names and short values are few and come again and again: most need not ask the pool.
+            if length <= SHORT and start + SHORT <= data.shape[0]:
+                low, high = word_at(data, start, length), word_at(data, start + 8, length - 8)
+                place = &memory[((low ^ high * SECOND) * FIRST ^ length * SECOND) >> 56]
+                if place.length == length and place.low == low and place.high == high:
+                    codes[row] = codes[place.row]
+                place.low, place.high, place.length, place.row = low, high, length, row
+            if codes[row] < 0:
+                tags[row - first] = pool.hash_of(&data[start] if length else EMPTY, length)
+        # Slots that are asked for at once come at once: else each text would wait for its own.
+        for row in range(first, behind):
+            if codes[row] < 0:
+                pool.touched ^= pool.slots[tags[row - first] & pool.mask]
+        for row in range(first, behind):
+            start, length = starts[row], lengths[row]
+            if codes[row] < 0:
+                codes[row] = pool.intern(tags[row - first], &data[start] if length else EMPTY, length)
     return out
