@@ -281,8 +281,7 @@ class BlockReader:
     def look_up(self, reference: Reference) -> None:
         """Look up the texts of numbers; report those that nothing declared."""
         registrations = self.registrations[reference.table]
-        codes = registrations.find(reference.numbers, reference.ordinals)
-        reference.codes[:] = codes
+        codes = registrations.find(reference.numbers, reference.ordinals, reference.codes)
         unknown = codes < 0
         if unknown.any():
             reference.note(unknown)

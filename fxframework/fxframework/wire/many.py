@@ -24,7 +24,7 @@ from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.strings import TextColumn
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Expression, Register, wrapped
-from fxframework.wire.findings import Noted
+from fxframework.wire.findings import Findings, Noted
 from fxframework.wire.known import CODE, THERE, Codes, Known, as_mask, gaps_to, with_sign
 
 __all__ = ["ClassRows", "Entered", "FileNumbers", "Many", "Reading", "Reference"]
@@ -298,6 +298,12 @@ class Reading:
         """Fields that are not read: those at the ends of records and parts, and checks."""
         self.step = 0
         """Counts the fields, so that findings of a record keep the order of its fields."""
+        self.findings: Findings | None = None
+        """The findings before the run; None where all that are made are listed."""
+
+    def lists(self, number: int) -> bool:
+        """Return whether findings by a rule are still listed, and not only counted."""
+        return self.findings is None or self.findings.left_of(number) > 0
 
     def forget(self) -> None:
         """Drop all that was collected."""
@@ -332,8 +338,8 @@ class Many:
         self.layout = layout
         self.own = own
         self.start = start
-        self.origin = start
-        """The start of the record, also for parts: where findings are by default."""
+        self.around: tuple[Many, I64] | None = None
+        """Of parts, the records around them, and which one is around each."""
         self.base = start
         self.limit = limit
         self.rows = rows
@@ -352,6 +358,14 @@ class Many:
         """Whether the limits are the ends of parts, which were found to fit."""
         self.saturated: list[int] = []
         """Rows of which a number did not fit 64 bits."""
+
+    @functools.cached_property
+    def origin(self) -> I64:
+        """The start of the record, also for parts: where findings are by default."""
+        if self.around is None:
+            return self.start
+        records, index = self.around
+        return records.origin[index]
 
     # --- Rows -----------------------------------------------------------------------------------
 
@@ -374,8 +388,8 @@ class Many:
             self.reading, self.layout, self.own, self.start[index], self.limit[index],
             rows=self.rows_at(index), big=self.big,
         )  # fmt: skip
-        if self.origin is not self.start:  # parts, whose records begin elsewhere
-            chosen.origin = self.origin[index]
+        if self.around is not None:  # parts, whose records begin elsewhere
+            chosen.around = self, index
         chosen.base = self.at()[index]
         chosen.losing = self.losing
         chosen.top = self.top
@@ -415,7 +429,7 @@ class Many:
         parts = Many(
             self.reading, layout, self.own, start, limit, rows=self.rows_at(records), big=self.big
         )
-        parts.origin = self.origin[records]
+        parts.around = self, records
         parts.losing = self.losing
         parts.top = self.top
         parts.index = index
@@ -580,22 +594,25 @@ class Many:
         if not index.size:
             return
         moment = moment or self.now()
-        items = np.full(index.size, -1)
-        if self.index is not None:
-            items = self.index[index]
-        self.reading.notes.append(
-            Noted(
-                number=int(number),
-                own=self.own,
-                rows=self.rows_at(index),
-                offsets=offsets[index],
-                values=self.full(values)[index],
-                top=moment.top,
-                places=moment.places[index],
-                items=items,
-                step=moment.step,
-            )
+        # Of millions only the first ones are listed: of others it is enough how many there are.
+        nothing = np.broadcast_to(np.int64(0), index.size)
+        note = Noted(
+            number=int(number),
+            own=self.own,
+            rows=self.rows_at(index),
+            offsets=nothing,
+            values=nothing,
+            top=moment.top,
+            places=nothing,
+            items=nothing,
+            step=moment.step,
         )
+        if self.reading.lists(note.number):
+            note.offsets = offsets[index]
+            note.values = self.full(values)[index]
+            note.places = moment.places[index]
+            note.items = np.full(index.size, -1) if self.index is None else self.index[index]
+        self.reading.notes.append(note)
 
     # --- Expressions ----------------------------------------------------------------------------
 

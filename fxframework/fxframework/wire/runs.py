@@ -119,6 +119,7 @@ class Run:
             reader.numbers, registers, mirrored=reader.mirrored, for_lines=reader.for_lines
         )
         self.reading.without = reader.without
+        self.reading.findings = reader.findings
         self.after: dict[Any, Any] = dict(registers)
         """The value of each register after each record."""
         self.read_classes: list[tuple[ClassPlan, Many]] = []
@@ -464,6 +465,9 @@ class Run:
     ) -> None:
         """Report a finding about whole rows."""
         if not number or not rows.size:
+            return
+        if not self.reading.lists(number):
+            self.reader.findings.count(number, rows.size)
             return
         own = ClassRows.of(rows)
         own.sound = np.ones(rows.size, bool)

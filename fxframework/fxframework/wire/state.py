@@ -209,10 +209,12 @@ class Registrations:
         self.keys = keys[order]
         self.defined = codes[order]
 
-    def find(self, numbers: I64, ordinals: I64) -> NDArray[np.int32]:
-        """Return the codes of texts as of some rows; -1 where nothing declared one."""
+    def find(
+        self, numbers: I64, ordinals: I64, out: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
+        """Return the codes of texts as of some rows, in ``out``; -1 where nothing declared one."""
         dense = self._dense(numbers, enter=False)
-        codes = self.codes.take(dense, mode="clip")  # the last one is -1
+        codes = self.codes.take(dense, mode="clip", out=out)  # the last one is -1
         if self.keys is None:
             return codes
         if self.clears.size:
@@ -315,9 +317,11 @@ class ScopedRegistrations(Registrations):
         """Take in the definitions of a run, in the order of its rows."""
         super().begin(ordinals, self.scoped(self.scopes, numbers, ordinals), codes, clears)
 
-    def find_own(self, numbers: I64, ordinals: I64) -> NDArray[np.int32]:
+    def find_own(
+        self, numbers: I64, ordinals: I64, out: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
         """Return the codes of texts that the speakers have declared themselves; -1 for others."""
-        return super().find(self.scoped(self.scopes, numbers, ordinals), ordinals)
+        return super().find(self.scoped(self.scopes, numbers, ordinals), ordinals, out)
 
     def find_lent(self, numbers: I64, ordinals: I64) -> NDArray[np.int32]:
         """Return the codes of texts that the lenders have declared; -1 for others."""
