@@ -246,6 +246,11 @@ class Turn(NamedTuple):
         return cls(current.scope, lender, current.clock, lent_rate_at, lacks_rate, current)
 
 
+def places_of(mask: Mask) -> Any:
+    """Return where a mask holds: an index, or a slice of all."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
+
+
 def some_of(note: Noted, where: Mask) -> Noted:
     """Return some of the findings by a rule."""
     names = ("rows", "offsets", "values", "places", "items")
@@ -298,6 +303,8 @@ class TraceBlocks(BlockReader):
         """Who speaks in the run: from each of ``turn_rows`` on, the ``turn_index``-th of them."""
         self.turn_rows = np.zeros(1, np.int64)
         self.turn_index = np.zeros(1, np.int64)
+        self.known_turns: dict[int, Turn] = {}
+        """What sections of providers begin, by id, as long as nothing else is said."""
         self.details: Details = self.walk.details
         if file.begins_wrong and self.reports_begin:
             no_detail = self.details.number_of(None)
@@ -470,19 +477,41 @@ class TraceBlocks(BlockReader):
 
     def follow(self, run: Run) -> None:
         """Find who speaks in each row of a run, and whose strings and threads others may use."""
-        tables = self.speakers
-        self.turns = [Turn.of(tables)]
-        if self.follow_rates(run):
-            self.scope_registrations(run)
-            return
-        found: list[tuple[int, int, int, int]] = []
-        statements = self.statements(run)
-        statement_rows = np.array([row for row, _, _ in statements], np.int64)
+        self.turns = [Turn.of(self.speakers)]
+        self.turn_rows = self.turn_index = np.zeros(1, np.int64)
+        spoken = self.spoken(run)
+        # Rates may be said by the million: those behind all else are taken in together.
+        last_other = max(
+            (last for cls, _, _, last in spoken if cls is not r.Initialization), default=-1
+        )
+        statements = self.statements(spoken, last_other)
         rows, ids = self.sections(run)
-        if not rows.size and not statements:
-            self.turn_rows = self.turn_index = np.zeros(1, np.int64)
-            self.scope_registrations(run)
-            return
+        if rows.size or statements:
+            self.follow_statements(run, statements, rows, ids)
+        for cls, many, index, last in spoken:
+            if cls is r.Initialization and last > last_other:
+                self.follow_rates(run, many, index[many.own.ordinals[index] > last_other])
+        self.scope_registrations(run)
+
+    def spoken(self, run: Run) -> list[tuple[Any, Many, I64, int]]:
+        """Return what a run says about providers: class, records, which are sound, the last row."""
+        spoken: list[tuple[Any, Many, I64, int]] = []
+        for plan, many in run.read_classes:
+            if plan.cls not in SPEAKING:
+                continue
+            assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
+            index = np.flatnonzero(many.own.sound)
+            if index.size:
+                spoken.append((plan.cls, many, index, int(many.own.ordinals[index[-1]])))
+        return spoken
+
+    def follow_statements(
+        self, run: Run, statements: list[tuple[int, Any, dict[str, Any]]], rows: I64, ids: I64
+    ) -> None:
+        """Find who speaks behind statements, and behind sections at some rows, by their ids."""
+        tables = self.speakers
+        found: list[tuple[int, int, int, int]] = []
+        statement_rows = np.array([row for row, _, _ in statements], np.int64)
         # Between two statements all sections of a provider begin the same turn, and the first of
         # them may say something new.
         between = np.searchsorted(statement_rows, rows)
@@ -498,14 +527,23 @@ class TraceBlocks(BlockReader):
         for row, cls, values in sorted([*firsts, *statements], key=operator.itemgetter(0)):
             if cls is r.ProviderSection:
                 section_turns.append(len(self.turns))
+                known_turn = self.known_turns.get(values["id"])
+                if known_turn is not None:
+                    tables.current = known_turn.provider
+                    self.turns.append(known_turn)
+                    continue
             else:
                 last_section = sections_before[len(statement_turns)] - 1
                 if last_section >= 0 and between[last_section] == len(statement_turns):
                     tables.current = tables.providers[int(ids[last_section])]
                 statement_turns.append(len(self.turns))
+                self.known_turns.clear()
             find = functools.partial(self.find_said, found, row, int(run.places[row]))
             cls.apply(SimpleNamespace(**values), tables, find)
-            self.turns.append(Turn.of(tables))
+            turn = Turn.of(tables)
+            self.turns.append(turn)
+            if cls is r.ProviderSection:
+                self.known_turns[values["id"]] = turn
         if rows.size and between[-1] == len(statements):
             tables.current = tables.providers[int(ids[-1])]
         turns_of_sections = np.array(section_turns, np.int64)[numbers]
@@ -515,7 +553,6 @@ class TraceBlocks(BlockReader):
         self.turn_rows = turn_rows[order]
         self.turn_index = turn_index[order].astype(np.int64)
         self.report_said(run, found)
-        self.scope_registrations(run)
 
     def scope_registrations(self, run: Run) -> None:
         """Let registrations be those of who speaks."""
@@ -525,72 +562,72 @@ class TraceBlocks(BlockReader):
             registrations.scopes = scopes
             registrations.lenders = lenders
 
-    def follow_rates(self, run: Run) -> bool:
-        """Follow rates of the speaker; return whether the run says nothing else of providers."""
-        speaking = []
-        for plan, many in run.read_classes:
-            if plan.cls in SPEAKING and many.own.ordinals[many.own.sound].size:
-                speaking.append((plan.cls, many))
-        if [cls for cls, _ in speaking] != [r.Initialization]:
-            return False
-        _, many = speaking[0]
+    def follow_rates(self, run: Run, many: Many, index: I64) -> None:
+        """Follow the rates that some records say, behind all else that the run says."""
         fields = r.Initialization.layout.by_name
-        assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
-        sound = np.flatnonzero(many.own.sound)
-        rows = many.own.ordinals[sound]
-        rates = many.full(many.known[fields["ticks_per_second"]])[sound]
-        has_base = many.known[fields["base_tick"], THERE][sound]
-        bases = many.full(many.known[fields["base_tick"]])[sound]
-        walls = many.full(many.known[fields["base_wall_ns"]])[sound]
+        picked = index if index.size < many.own.ordinals.size else slice(None)
+        rows = many.own.ordinals[picked]
+        rates = many.full(many.known[fields["ticks_per_second"]])[picked]
+        has_base = many.known[fields["base_tick"], THERE][picked]
+        bases = many.full(many.known[fields["base_tick"]])[picked]
+        walls = many.full(many.known[fields["base_wall_ns"]])[picked]
+        self.known_turns.clear()
         provider = self.speakers.current
         is_rate = rates != 0
+        with_rate = places_of(is_rate)
         # The rate before each one; 0 where there is none.
         rate_at_begin = wrapped(provider.ticks_per_second or 0)
-        rates_in_order = np.append(rate_at_begin, rates[is_rate])
-        rate_before = rates_in_order[np.cumsum(is_rate) - is_rate]
+        rates_in_order = np.append(rate_at_begin, rates[with_rate])
+        if isinstance(with_rate, slice):
+            rate_before = rates_in_order[:-1]
+        else:
+            rate_before = rates_in_order[np.cumsum(is_rate) - is_rate]
         is_change = is_rate & (rate_before != 0) & (rate_before != rates)
+        changes = places_of(is_change)
         no_details = np.full(rows.size, self.details.number_of(None))
-        run.note_rows(int(rules.BASE_TIME), rows[has_base], no_details[has_base], top=SAID)
-        run.note_rows(int(rules.RATE_ZERO), rows[~is_rate], no_details[~is_rate], top=SAID)
-        new_rates = rates[is_change].view(np.uint64)
+        with_base = places_of(has_base)
+        without_rate = places_of(~is_rate)
+        run.note_rows(int(rules.BASE_TIME), rows[with_base], no_details[with_base], top=SAID)
+        run.note_rows(int(rules.RATE_ZERO), rows[without_rate], no_details[without_rate], top=SAID)
+        new_rates = rates[changes].view(np.uint64)
 
         def new_rate(row: int) -> int:
             return int(new_rates[row])
 
         details = self.details_of(rules.RATE_CHANGES, new_rates.size, new_rate)
-        run.note_rows(int(rules.RATE_CHANGES), rows[is_change], details, top=SAID)
-        columns = [column[is_rate] for column in (rows, rates, has_base, bases, walls)]
+        run.note_rows(int(rules.RATE_CHANGES), rows[changes], details, top=SAID)
+        columns = [column[with_rate] for column in (rows, rates, has_base, bases, walls)]
         self.take_rates(*columns)
         if is_rate.any():
-            last_row = rows[is_rate][-1]
+            last_row = rows[with_rate][-1]
             provider.rate_at = int(run.places[last_row])
-        return True
 
     def take_rates(self, rows: I64, rates: I64, has_base: Mask, bases: I64, walls: I64) -> None:
         """Let the speaker have rates from some rows on, each of which is one, in order."""
         tables = self.speakers
-        said = np.stack([rates, has_base, bases, walls])
+        timed = np.flatnonzero(has_base & (walls != -1))
+        if timed.size and tables.base_wall_ns in (None, U64_MAX):
+            tables.base_wall_ns = int(walls[timed[0]]) & U64_MAX
+        # A rate right before another one is nobody's.
+        holds_for_a_row = np.append(np.diff(rows) > 1, True)[: rows.size]
+        held = np.flatnonzero(holds_for_a_row)
+        rows = rows[held]
+        said = np.stack([column[held] for column in (rates, has_base, bases, walls)])
         is_other = (said[:, 1:] != said[:, :-1]).any(0)
         begins = np.flatnonzero(np.append(True, is_other)[: rows.size])
-        # A rate right before another one is nobody's.
-        is_followed_by_row = np.diff(rows[begins]) > 1
-        holds_for_a_row = np.append(is_followed_by_row, True)[: begins.size]
-        begins = begins[holds_for_a_row]
         clocks, index = np.unique(said[:, begins], axis=1, return_inverse=True)
-        turn = self.turns[0]._replace(lent_rate_at=-1, lacks_rate=False)
+        first_turn = len(self.turns)
+        turn = Turn.of(tables)._replace(lent_rate_at=-1, lacks_rate=False)
         for rate, is_based, base, wall in clocks.T.tolist():
             base_wall = wall & U64_MAX if is_based else None
             clock = Clock(rate & U64_MAX, base & U64_MAX, base_wall)
             self.turns.append(turn._replace(clock=clock))
-        self.turn_rows = np.append(0, rows[begins])
-        self.turn_index = np.append(0, 1 + index.reshape(-1))
+        self.turn_rows = np.append(self.turn_rows, rows[begins])
+        self.turn_index = np.append(self.turn_index, first_turn + index.reshape(-1))
         if rows.size:
             last_turn = self.turns[int(self.turn_index[-1])]
             tables.current.clock = last_turn.clock
             tables.current.ticks_per_second = last_turn.clock.ticks_per_second
-        timed = np.flatnonzero(has_base & (walls != -1))
-        if timed.size and tables.base_wall_ns in (None, U64_MAX):
-            tables.base_wall_ns = int(walls[timed[0]]) & U64_MAX
 
     def sections(self, run: Run) -> tuple[I64, I64]:
         """Return rows and providers of the sections of a run."""
@@ -624,24 +661,25 @@ class TraceBlocks(BlockReader):
             turn = found[-1][0] + 1
         found.append((turn, int(rule), row, self.details.number_of(value)))
 
-    def statements(self, run: Run) -> list[tuple[int, Any, dict[str, Any]]]:
-        """Return row, class and fields of what is said about providers, but for their sections."""
+    def statements(
+        self, spoken: list[tuple[Any, Many, I64, int]], last: int
+    ) -> list[tuple[int, Any, dict[str, Any]]]:
+        """Return row, class and fields of what is said up to a row, but for sections."""
         said: list[tuple[int, Any, dict[str, Any]]] = []
-        for plan, many in run.read_classes:
-            if plan.cls not in SPEAKING or plan.cls is r.ProviderSection:
+        for cls, many, index, _ in spoken:
+            if cls is r.ProviderSection:
                 continue
-            assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
-            rows = np.flatnonzero(many.own.sound)
+            rows = index[many.own.ordinals[index] <= last]
             columns: dict[str, list[Any]] = {"offset": many.start[rows].tolist()}
-            for field in plan.cls.layout.public:
+            for field in cls.layout.public:
                 if isinstance(field, Number):
                     columns[field.name] = self.values_of(many, field, rows)
-            if plan.cls is r.ProviderInfo:
+            if cls is r.ProviderInfo:
                 columns["name"] = self.names_of(many, rows)
             ordinals = many.own.ordinals[rows].tolist()
             for ordinal, values in zip(ordinals, zip(*columns.values(), strict=True), strict=True):
                 fields = dict(zip(columns, values, strict=True))
-                said.append((ordinal, plan.cls, fields))
+                said.append((ordinal, cls, fields))
         return sorted(said, key=operator.itemgetter(0))
 
     def names_of(self, many: Many, rows: I64) -> list[str]:
@@ -688,11 +726,12 @@ class TraceBlocks(BlockReader):
         registrations = self.registrations[reference.table]
         numbers = reference.numbers
         ordinals = reference.ordinals
-        codes = registrations.find_own(numbers, ordinals)
+        codes = registrations.find_own(numbers, ordinals, reference.codes)
         is_lent: Mask = codes < 0
-        if is_lent.any():
+        if is_lent.all():
+            codes[:] = registrations.find_lent(numbers, ordinals)
+        elif is_lent.any():
             codes[is_lent] = registrations.find_lent(numbers[is_lent], ordinals[is_lent])
-        reference.codes[:] = codes
         return is_lent
 
     # --- Findings

@@ -6,7 +6,8 @@ records before said: which threads there are, which rates providers have, and na
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from fx_trace.indexed import STRINGS, THREADS, Process, Thread
 from fx_trace.kinds import EventType, RecordType
 from fx_trace.meaning import (
     COLUMNS,
+    IS_ROW_OF,
     MAKERS,
     PRIORITIES,
     PROCESS_NAME,
@@ -43,8 +45,9 @@ from fx_trace.read.chunks import Chunk
 from fx_trace.read.threads import GONE, FirstUses, TaskCollector, Tasks, Threads
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
+from fxframework.kernels.buffers import gathered
 from fxframework.kernels.pools import codes_of
-from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
+from fxframework.kernels.sorting import begins_of_runs, dense, ends_of_runs
 from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.strings import StringPool
 from fxframework.wire.blocks import Block
@@ -59,6 +62,8 @@ __all__ = ["RowReader"]
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 Mask = NDArray[np.bool_]
+Ordinals = Callable[[], I64]
+"""Gives the rows of the run that arguments are of, which mostly nobody asks for."""
 ARGUMENT = r.Argument.layout.by_name
 VALUES = ARGUMENT["value"].kinds
 """The fields of values, by type of argument."""
@@ -194,6 +199,7 @@ class RowReader(TraceBlocks, ChunkMaker):
         """
         ChunkMaker.__init__(self)
         super().__init__(file, limits, strings, tables=())
+        self.copied = []
         self.speakers.thread_pool = self.threads.pool
         self.longest_string = limits.max_string or 1 << 62
         self.clocks: list[Clock] = [Clock()]
@@ -306,18 +312,23 @@ class RowReader(TraceBlocks, ChunkMaker):
             return
         sound = reference.own.sound
         assert sound is not None  # noqa: S101 (set by ``Run.finish``)
-        missing = np.flatnonzero(reference.codes < 0)
-        missing = missing[sound[reference.rows][missing]]
-        if not missing.size:
-            return
+        is_missing = reference.codes < 0
+        if not reference.own.all_sound:
+            is_missing &= sound[reference.rows]
+        missing: Any = slice(None)
+        if not is_missing.all():
+            missing = np.flatnonzero(is_missing)
+            if not missing.size:
+                return
         numbers = reference.numbers[missing]
         if reference.table is STRINGS:
             reference.codes[missing] = self.markers_of(numbers)
             return
         registrations = self.registrations[THREADS]
-        ordinals = reference.own.ordinals[reference.rows][missing]
+        ordinals = reference.ordinals[missing]
         keys = registrations.scoped(registrations.scopes, numbers, ordinals)
-        reference.codes[missing] = GONE + self.threads.gone.enter(keys)
+        index_of_key, distinct_keys = dense(keys)
+        reference.codes[missing] = GONE + self.threads.gone.enter(distinct_keys)[index_of_key]
 
     def markers_of(self, numbers: I64) -> I32:
         """Return the codes of the texts that stand for strings that nobody registered."""
@@ -374,7 +385,7 @@ class RowReader(TraceBlocks, ChunkMaker):
         self.report_missing_rates(run, timed)
         clocks = self.clocks_of(run)
         merged: dict[str, Cells] = {}
-        arguments: list[tuple[I64, Cells]] = []
+        arguments: list[tuple[Ordinals, Cells]] = []
         for table, by_class in sources.items():
             places = self.put_rows(run, table, by_class, clocks)
             merged[table] = self.parts[table][-1]
@@ -442,9 +453,9 @@ class RowReader(TraceBlocks, ChunkMaker):
 
     def arguments_of(
         self, rows: RowRecords, table: str, cells: Cells, place: I64
-    ) -> list[tuple[I64, Cells]]:
+    ) -> list[tuple[Ordinals, Cells]]:
         """Return the arguments of records, whose rows are at some places of those of the run."""
-        groups: list[tuple[I64, Cells]] = []
+        groups: list[tuple[Ordinals, Cells]] = []
         own = rows.many.own
         for items in self.items_of(rows.many):
             if not items.start.size:
@@ -468,14 +479,29 @@ class RowReader(TraceBlocks, ChunkMaker):
                 "row": row,
             }
             if table == "events":
-                group["table"] = TABLE_OF_EVENT.take(cells["kind"]).take(row)
-                group["parent"] = self.event_rows(cells["kind"]).take(row)
+                group["table"], group["parent"] = self.owners_of(cells["kind"], row)
                 self.report_counters(items, kinds, picked, group["table"])
             else:
                 group["table"] = np.broadcast_to(np.uint8(TABLE_CODE[table]), row.size)
                 group["parent"] = self.rows[ROWS_OF[table]] + row
-            groups.append((own.ordinals.take(records), group))
+            groups.append((functools.partial(gathered, own.ordinals, records), group))
         return groups
+
+    def owners_of(self, kinds: NDArray[np.uint8], row: I64) -> tuple[NDArray[np.uint8], I64]:
+        """Return tables and rows of the events that arguments belong to, by their rows of the run.
+
+        ``kinds`` are the types of all events of the run.
+        """
+        present = np.flatnonzero(counts_of(kinds))
+        tables = TABLE_OF_EVENT[present]
+        for name, of_table in IS_ROW_OF.items():
+            if of_table[present].all() and name != "ends":  # their rows follow one another
+                return np.broadcast_to(tables[0], row.size), self.rows[name] + row
+        if (tables == tables[0]).all():
+            table_of_argument: NDArray[np.uint8] = np.broadcast_to(tables[0], row.size)
+        else:
+            table_of_argument = TABLE_OF_EVENT.take(kinds).take(row)
+        return table_of_argument, self.event_rows(kinds).take(row)
 
     def report_counters(
         self, items: Many, kinds: NDArray[np.uint8], picked: Any, tables: Any
@@ -491,7 +517,7 @@ class RowReader(TraceBlocks, ChunkMaker):
             items.report(rules.COUNTER_NOT_NUMERIC, places, every_kind, items.start)
 
     def put_arguments(
-        self, run: Run, groups: list[tuple[I64, Cells]], merged: Mapping[str, Cells]
+        self, run: Run, groups: list[tuple[Ordinals, Cells]], merged: Mapping[str, Cells]
     ) -> None:
         """Put the arguments of a run in the order of the file, and take in what they say."""
         if not groups:
@@ -500,9 +526,9 @@ class RowReader(TraceBlocks, ChunkMaker):
         ordinals, cells = groups[0]
         if len(groups) > 1:
             # Those of a class are in order; of several classes, they are merged.
-            ordinals = np.concatenate([group_ordinals for group_ordinals, _ in groups])
-            order = np.argsort(ordinals, kind="stable")
-            ordinals = ordinals[order]
+            every_ordinal = np.concatenate([ordinals_of_group() for ordinals_of_group, _ in groups])
+            order = np.argsort(every_ordinal, kind="stable")
+            ordinals = functools.partial(gathered, every_ordinal, order)
             for name in list(cells):
                 column = np.concatenate([group[name] for _, group in groups])
                 cells[name] = column[order]
@@ -541,7 +567,7 @@ class RowReader(TraceBlocks, ChunkMaker):
     # --- Objects --------------------------------------------------------------------------------
 
     def refer(
-        self, run: Run, arguments: tuple[I64, Cells] | None, merged: Mapping[str, Cells]
+        self, run: Run, arguments: tuple[Ordinals, Cells] | None, merged: Mapping[str, Cells]
     ) -> None:
         """Note the names of objects, and which arguments mean objects that records before named."""
         objects = merged.get("objects")
@@ -556,7 +582,8 @@ class RowReader(TraceBlocks, ChunkMaker):
         if not self.names_objects:
             return
         if arguments is not None:
-            self.annotate(*arguments, merged)
+            ordinals, cells = arguments
+            self.annotate(ordinals(), cells, merged)
         self.objects_by_key.settle(run.count)
 
     def annotate(self, ordinals: I64, cells: Cells, merged: Mapping[str, Cells]) -> None:
@@ -671,9 +698,12 @@ class RowReader(TraceBlocks, ChunkMaker):
 
     def clocks_of(self, run: Run) -> ClocksOfRun:
         """Return the clocks of the records of a run."""
-        numbers = [self.clock_number(turn.clock) for turn in self.turns]
-        if len(set(numbers)) == 1:
-            return ClocksOfRun(self, numbers[0], None)
+        clocks = {id(turn.clock): turn.clock for turn in self.turns}
+        number_of = {key: self.clock_number(clock) for key, clock in clocks.items()}
+        distinct = set(number_of.values())
+        if len(distinct) == 1:
+            return ClocksOfRun(self, distinct.pop(), None)
+        numbers = [number_of[id(turn.clock)] for turn in self.turns]
         return ClocksOfRun(self, 0, self.by_row(run, np.array(numbers)))
 
     def clock_number(self, clock: Clock) -> int:
@@ -703,6 +733,7 @@ class RowReader(TraceBlocks, ChunkMaker):
             provider = self.turns[int(self.turn_index[number])].provider
             if not provider.missed_rate:
                 provider.missed_rate = True
+                self.known_turns.clear()
                 row = places[before[self.turn_rows[number]]]
                 detail = np.array([self.details.number_of(None)])
                 run.note_rows(int(rules.NO_RATE), np.array([row]), detail, top=SAID)
