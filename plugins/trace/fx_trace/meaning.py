@@ -353,5 +353,5 @@ def rows_of_events(kinds: NDArray[Any], first: Mapping[str, int]) -> I64:
         if count == kinds.size:
             return numbers
         if count:
-            rows[are_rows_of(table, kinds)] = numbers
+            rows[np.flatnonzero(are_rows_of(table, kinds))] = numbers
     return rows

@@ -136,16 +136,18 @@ class TraceFormat:
         return every_layout(cls.layout for cls in self.classes)
 
     @functools.cached_property
-    def kinds(self) -> list[list[tuple[int, int, int]]]:
-        """By record type: mask and value of headers of each class, and its number; others last."""
-        kinds: list[list[tuple[int, int, int]]] = [[] for _ in r.MASKS]
-        for header, cls in r.BY_HEADER.items():
-            record_type = r.TYPE.of(header)
-            mask = wrapped(r.MASKS[record_type])
-            kinds[record_type].append((mask, wrapped(header), self.classes.index(cls)))
-        for record_type, cls in r.BY_TYPE.items():
-            kinds[record_type].append((0, 0, self.classes.index(cls)))
-        return kinds
+    def by_subtype(self) -> dict[int, tuple[int, NDArray[np.int32]]]:
+        """By record type of several classes: where in headers the subtype is, and their numbers."""
+        by_subtype: dict[int, tuple[int, NDArray[np.int32]]] = {}
+        for kind in TYPES:
+            if has_one_class(kind):
+                continue
+            bits = r.MASKS[kind] - r.TYPE.mask
+            shift = (bits & -bits).bit_length() - 1
+            subtypes = range((bits >> shift) + 1)
+            classes = [r.class_of(kind | subtype << shift) for subtype in subtypes]
+            by_subtype[kind] = shift, np.array(list(map(self.classes.index, classes)), np.int32)
+        return by_subtype
 
     @functools.cached_property
     def by_entry(self) -> NDArray[np.int32]:
@@ -154,7 +156,8 @@ class TraceFormat:
         Entries of stretches that are not records are negative, and so count from the end.
         """
         unknown = self.classes.index(r.Unknown)
-        numbers = [self.kinds[kind][0][2] if has_one_class(kind) else unknown for kind in TYPES]
+        classes = [r.class_of(kind) if has_one_class(kind) else r.Unknown for kind in TYPES]
+        numbers = list(map(self.classes.index, classes))
         by_entry = np.array([*numbers, *[BAD_SIZE] * -HIDING], np.int32)
         by_entry[UNKNOWN] = unknown
         return by_entry
@@ -168,18 +171,16 @@ class TraceFormat:
         """
         entries = self.by_entry.take(framed)
         for entry, kind in enumerate(TYPES):
-            if has_one_class(kind):
+            if kind not in self.by_subtype:
                 continue
             rows = np.flatnonzero(framed == entry)
             if apart and kind == RecordType.METADATA:
                 entries[rows] = BAD_SIZE
-                continue
-            headers = words.take(begin[rows] // WORD)
-            for mask, value, number in self.kinds[kind]:
-                is_of_class = headers & mask == value
-                entries[rows[is_of_class]] = number
-                rows = rows[~is_of_class]
-                headers = headers[~is_of_class]
+            elif rows.size:
+                shift, numbers = self.by_subtype[kind]
+                headers = words.take(begin[rows] // WORD)
+                subtypes = headers >> shift & numbers.size - 1
+                entries[rows] = numbers.take(subtypes)
         return entries
 
 

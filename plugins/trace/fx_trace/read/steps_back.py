@@ -15,6 +15,8 @@ EARLIEST = -NEVER_ENDS - 1
 LAST_TIME, LAST_BEGIN, LAST_END = range(3)
 """Rows of what is known of each thread: the time of its last event; when the last slice began, and
 when that ends, or NEVER_ENDS."""
+FEW = 1 << 12
+"""Events among which the last one of each thread is looked for before all others."""
 IS_SLICE = np.isin(np.arange(256), (BEGIN, SPAN))
 
 
@@ -40,9 +42,10 @@ class StepsBack:
         encloses the others. ``ends`` has the end of each such slice; it is None without them.
         """
         self._make_room(thread_count)
-        if self._are_all_later(times):
-            # Nothing steps back or begins together, so nothing needs to be compared by thread.
-            self._keep(threads, what, times, ends)
+        if self._are_all_later(times, or_equal=ends is None):
+            # Nothing steps back, and no slices with an end begin together, so nothing needs to be
+            # compared by thread.
+            self._keep(threads, what, times, ends, thread_count)
             return -1
         order = stable_order(threads)
         if order is None:
@@ -69,35 +72,51 @@ class StepsBack:
             threads[:, :known] = self._threads
             self._threads = threads
 
-    def _are_all_later(self, times: I64) -> bool:
+    def _are_all_later(self, times: I64, *, or_equal: bool) -> bool:
         """Return whether each event is later than all before it, those of other threads too."""
         before = self._latest
         self._latest = max(before, int(times.max(initial=EARLIEST)))
-        return bool((times[:1] > before).all() and (times[1:] > times[:-1]).all())
+        is_later = np.greater_equal if or_equal else np.greater
+        return bool(is_later(times[:1], before).all() and is_later(times[1:], times[:-1]).all())
 
     def _keep(
-        self, threads: NDArray[np.int32], what: NDArray[np.uint8], times: I64, ends: I64 | None
+        self,
+        threads: NDArray[np.int32],
+        what: NDArray[np.uint8],
+        times: I64,
+        ends: I64 | None,
+        thread_count: int,
     ) -> None:
         """Keep what is known of each thread after its last event, and after its last slice."""
-        last = self._last_of_threads(threads)
+        last = self._last_of_threads(threads, None, thread_count)
         has_event = last >= 0
         self._threads[LAST_TIME, has_event] = times[last[has_event]]
         is_slice = (what == BEGIN) | (what == SPAN)
         if not is_slice.all():
-            slices = np.flatnonzero(is_slice)
-            last = self._last_of_threads(threads[slices])
-            last[last >= 0] = slices[last[last >= 0]]
+            last = self._last_of_threads(threads, is_slice, thread_count)
         has_slice = last >= 0
         last = last[has_slice]
         self._threads[LAST_BEGIN, has_slice] = times[last]
         self._threads[LAST_END, has_slice] = ends_of(last, what, ends)
 
-    def _last_of_threads(self, threads: NDArray[np.int32]) -> I64:
-        """Return the last event of each thread, given those of events; -1 if it has none."""
+    def _last_of_threads(
+        self, threads: NDArray[np.int32], mask: NDArray[np.bool_] | None, thread_count: int
+    ) -> I64:
+        """Return the last event of each thread, given those of events; -1 if it has none.
+
+        With a ``mask``, only events count for which it holds.
+        """
         last = np.full(self._threads.shape[1], -1)
-        # Of events that follow one another on a thread, only the last one can be.
-        ends = np.flatnonzero(ends_of_runs(threads))
-        np.maximum.at(last, threads[ends], ends)
+        # Mostly all threads are among those of the last few events.
+        for first in (max(0, threads.size - FEW), 0):
+            some_threads = threads[first:]
+            places = None if mask is None else np.flatnonzero(mask[first:])
+            if places is None:
+                # Of events that follow one another on a thread, only the last one can be.
+                places = np.flatnonzero(ends_of_runs(some_threads))
+            np.maximum.at(last, some_threads[places], places + first)
+            if (last[:thread_count] >= 0).all():
+                break
         return last
 
     def _before(self, number: int, thread: NDArray[np.int32], values: I64) -> I64:
