@@ -149,8 +149,8 @@ cdef class Items:
              const int64_t[::1] limits, const int64_t[::1] counts):
         """Return the items of lists at ``places`` of records at ``starts``, up to ``limits``.
 
-        ``counts`` has the items of each list, -1 for as many as there is room for. The result is
-        begins and sizes of all items, the list of each and its number there (int64 of shape (4,
+        A list behind its limit is empty. ``counts`` has their items, -1 for as many as there is room
+        for. The result is begin, size, list and number in it of all items (int64 of shape (4,
         items)), and by list the place behind the last and its padding, and whether all of them fit.
         """
         cdef int64_t rows = starts.shape[0], row, at, limit, size, used = 0, left, first
@@ -158,25 +158,26 @@ cdef class Items:
         ends, fit = np.empty(rows, np.int64), np.empty(rows, np.uint8)
         cdef int64_t[::1] end_of = ends
         cdef uint8_t[::1] fits_of = fit
-        cdef int64_t room = 0
+        cdef int64_t room = 1
         for row in range(rows):
-            if not 0 <= places[row] <= limits[row] <= data.shape[0]:
+            if not 0 <= places[row] <= data.shape[0] or limits[row] > data.shape[0]:
                 raise IndexError(f"a list at bytes {places[row]} to {limits[row]} of {data.shape[0]}")
-            size = limits[row] - places[row] >> self.head_bits
+            size = max(0, limits[row] - places[row]) >> self.head_bits
             room += min(<uint64_t>counts[row], <uint64_t>size)  # -1 is more than there is room for
-        items = np.empty((4, room + 1), np.int64)
+        items = np.empty((4, room), np.int64)
         cdef int64_t[:, ::1] column = items
+        cdef int64_t* begin_of = &column[0, 0]
         cdef const uint8_t* octets = &data[0] if data.shape[0] else NULL
         for row in range(rows):
-            at, limit, left, first = places[row], limits[row], counts[row], used
+            at, limit, left, first = places[row], max(limits[row], places[row]), counts[row], used
             fits_of[row] = True
             while left and (left > 0 or at < limit):
                 size = self.size_at(octets + at, at, limit)
                 if size <= 0:
                     fits_of[row] = False
                     break
-                column[0, used], column[1, used] = at, size
-                column[2, used], column[3, used] = row, used - first
+                begin_of[used], begin_of[room + used] = at, size  # safe: no item is shorter
+                begin_of[2 * room + used], begin_of[3 * room + used] = row, used - first
                 used += 1
                 left -= 1
                 at += size

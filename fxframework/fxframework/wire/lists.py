@@ -58,6 +58,8 @@ class Listed(Field):
         """Whether columns are made of the items."""
         self.walk: tuple[Any, ...] | None = None
         """How a loop finds the parts (``framing.walk_of``), which a plan says; None if none can."""
+        self.walkers: dict[bool, Any] = {}
+        """These loops, by byte order."""
         if not isinstance(item, Integer | Float) and not hasattr(item, "layout"):
             raise PluginError(f"a list has parts or numbers, not {item!r}")
         if self.least_item() < 1:
@@ -302,22 +304,27 @@ def read_lists(many: Many, field: Listed, counts: NDArray[np.int64] | None) -> N
     if field.walk is None:
         many.hand_over(many.at() < many.limit if counts is None else counts != 0)
         return
-    size, head, *size_field = field.walk
-    walker = frames_of().Items(size, head, family.pad, many.big, *size_field)
+    walker = field.walkers.get(many.big)
+    if walker is None:
+        size, head, *size_field = field.walk
+        walker = frames_of().Items(size, head, family.pad, many.big, *size_field)
+        field.walkers[many.big] = walker
     places = many.at()
-    limit = np.maximum(many.limit, places)
-    # A count of -1 is as many as there are up to the limit.
-    item_counts = np.full(places.size, -1) if counts is None else np.maximum(counts, 0)
-    items, ends, fit = walker.walk(many.reading.data, many.start, places, limit, item_counts)
+    has_negative = counts is not None and int(counts.min()) < 0
+    if counts is None:
+        item_counts = np.full(places.size, -1)  # as many as there are up to the limit
+    else:
+        item_counts = np.maximum(counts, 0) if has_negative else counts
+    items, ends, fit = walker.walk(many.reading.data, many.start, places, many.limit, item_counts)
     begins, sizes, records, index = items
     many.go_to(ends)
     is_lost = ~fit
-    if counts is not None:
-        is_lost |= counts < 0
+    if has_negative:
+        is_lost |= item_counts != counts
     if is_lost.any():
         lose_parts(many, field, is_lost, needed_at(many, field, ends))
     is_sized = family.size is not None or bool(family.nbytes) or bool(layout.size)
-    limits = begins + sizes if is_sized else limit[records]
+    limits = begins + sizes if is_sized else many.limit[records]
     parts = many.items(layout, begins, limits, records, index)
     if is_sized:
         parts.is_sized = True
@@ -327,7 +334,7 @@ def read_lists(many: Many, field: Listed, counts: NDArray[np.int64] | None) -> N
         part_ends = begins + sizes
         gaps = gaps_to(family.pad, many.start[records] - part_ends)
         if gaps.any():
-            gap_ends = np.minimum(part_ends + gaps, limit[records])
+            gap_ends = np.minimum(part_ends + gaps, many.limit[records])
             check_padding(many, parts, records, part_ends, gap_ends)
 
 

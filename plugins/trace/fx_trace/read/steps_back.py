@@ -107,8 +107,9 @@ class StepsBack:
         With a ``mask``, only events count for which it holds.
         """
         last = np.full(self._threads.shape[1], -1)
-        # Mostly all threads are among those of the last few events.
-        for first in (max(0, threads.size - FEW), 0):
+        # If they are few, mostly all of them are among those of the last few events.
+        first_of_few = max(0, threads.size - FEW) if thread_count < FEW // 16 else 0
+        for first in (first_of_few, 0):
             some_threads = threads[first:]
             places = None if mask is None else np.flatnonzero(mask[first:])
             if places is None:
