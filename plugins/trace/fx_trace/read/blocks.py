@@ -246,6 +246,17 @@ class Turn(NamedTuple):
         return cls(current.scope, lender, current.clock, lent_rate_at, lacks_rate, current)
 
 
+class Spoken(NamedTuple):
+    """Records of a class in a run that say something about providers."""
+
+    cls: Any
+    many: Many
+    sound: I64
+    """Those of them that count."""
+    rows: I64
+    """The rows of the run that these are in."""
+
+
 def places_of(mask: Mask) -> Any:
     """Return where a mask holds: an index, or a slice of all."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
@@ -481,28 +492,28 @@ class TraceBlocks(BlockReader):
         self.turn_rows = self.turn_index = np.zeros(1, np.int64)
         spoken = self.spoken(run)
         # Rates may be said by the million: those behind all else are taken in together.
-        last_other = max(
-            (last for cls, _, _, last in spoken if cls is not r.Initialization), default=-1
-        )
+        last_rows = [int(said.rows[-1]) for said in spoken if said.cls is not r.Initialization]
+        last_other = max(last_rows, default=-1)
         statements = self.statements(spoken, last_other)
         rows, ids = self.sections(run)
         if rows.size or statements:
             self.follow_statements(run, statements, rows, ids)
-        for cls, many, index, last in spoken:
-            if cls is r.Initialization and last > last_other:
-                self.follow_rates(run, many, index[many.own.ordinals[index] > last_other])
+        for said in spoken:
+            if said.cls is r.Initialization and said.rows[-1] > last_other:
+                is_behind = said.rows > last_other
+                self.follow_rates(run, said.many, said.sound[is_behind])
         self.scope_registrations(run)
 
-    def spoken(self, run: Run) -> list[tuple[Any, Many, I64, int]]:
-        """Return what a run says about providers: class, records, which are sound, the last row."""
-        spoken: list[tuple[Any, Many, I64, int]] = []
+    def spoken(self, run: Run) -> list[Spoken]:
+        """Return the records of a run that say something about providers."""
+        spoken: list[Spoken] = []
         for plan, many in run.read_classes:
             if plan.cls not in SPEAKING:
                 continue
             assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
             index = np.flatnonzero(many.own.sound)
             if index.size:
-                spoken.append((plan.cls, many, index, int(many.own.ordinals[index[-1]])))
+                spoken.append(Spoken(plan.cls, many, index, many.own.ordinals[index]))
         return spoken
 
     def follow_statements(
@@ -565,12 +576,18 @@ class TraceBlocks(BlockReader):
     def follow_rates(self, run: Run, many: Many, index: I64) -> None:
         """Follow the rates that some records say, behind all else that the run says."""
         fields = r.Initialization.layout.by_name
-        picked = index if index.size < many.own.ordinals.size else slice(None)
+        has_all = index.size == many.own.ordinals.size
+        picked: Any = slice(None) if has_all else index
+
+        def numbers_of(name: str) -> I64:
+            column = many.full(many.known[fields[name]])
+            return column[picked]  # type: ignore[no-any-return]
+
         rows = many.own.ordinals[picked]
-        rates = many.full(many.known[fields["ticks_per_second"]])[picked]
+        rates = numbers_of("ticks_per_second")
+        bases = numbers_of("base_tick")
+        walls = numbers_of("base_wall_ns")
         has_base = many.known[fields["base_tick"], THERE][picked]
-        bases = many.full(many.known[fields["base_tick"]])[picked]
-        walls = many.full(many.known[fields["base_wall_ns"]])[picked]
         self.known_turns.clear()
         provider = self.speakers.current
         is_rate = rates != 0
@@ -584,11 +601,10 @@ class TraceBlocks(BlockReader):
             rate_before = rates_in_order[np.cumsum(is_rate) - is_rate]
         is_change = is_rate & (rate_before != 0) & (rate_before != rates)
         changes = places_of(is_change)
-        no_details = np.full(rows.size, self.details.number_of(None))
-        with_base = places_of(has_base)
-        without_rate = places_of(~is_rate)
-        run.note_rows(int(rules.BASE_TIME), rows[with_base], no_details[with_base], top=SAID)
-        run.note_rows(int(rules.RATE_ZERO), rows[without_rate], no_details[without_rate], top=SAID)
+        for rule, is_found in ((rules.BASE_TIME, has_base), (rules.RATE_ZERO, ~is_rate)):
+            found_rows = rows[places_of(is_found)]
+            no_details = np.full(found_rows.size, self.details.number_of(None))
+            run.note_rows(int(rule), found_rows, no_details, top=SAID)
         new_rates = rates[changes].view(np.uint64)
 
         def new_rate(row: int) -> int:
@@ -596,8 +612,8 @@ class TraceBlocks(BlockReader):
 
         details = self.details_of(rules.RATE_CHANGES, new_rates.size, new_rate)
         run.note_rows(int(rules.RATE_CHANGES), rows[changes], details, top=SAID)
-        columns = [column[with_rate] for column in (rows, rates, has_base, bases, walls)]
-        self.take_rates(*columns)
+        said = (rows, rates, has_base, bases, walls)
+        self.take_rates(*[column[with_rate] for column in said])
         if is_rate.any():
             last_row = rows[with_rate][-1]
             provider.rate_at = int(run.places[last_row])
@@ -609,10 +625,12 @@ class TraceBlocks(BlockReader):
         if timed.size and tables.base_wall_ns in (None, U64_MAX):
             tables.base_wall_ns = int(walls[timed[0]]) & U64_MAX
         # A rate right before another one is nobody's.
-        holds_for_a_row = np.append(np.diff(rows) > 1, True)[: rows.size]
-        held = np.flatnonzero(holds_for_a_row)
-        rows = rows[held]
-        said = np.stack([column[held] for column in (rates, has_base, bases, walls)])
+        is_followed_by_row = np.diff(rows) > 1
+        holds_for_a_row = np.append(is_followed_by_row, True)[: rows.size]
+        holding = np.flatnonzero(holds_for_a_row)
+        rows = rows[holding]
+        columns = (rates, has_base, bases, walls)
+        said = np.stack([column[holding] for column in columns])
         is_other = (said[:, 1:] != said[:, :-1]).any(0)
         begins = np.flatnonzero(np.append(True, is_other)[: rows.size])
         clocks, index = np.unique(said[:, begins], axis=1, return_inverse=True)
@@ -623,7 +641,8 @@ class TraceBlocks(BlockReader):
             clock = Clock(rate & U64_MAX, base & U64_MAX, base_wall)
             self.turns.append(turn._replace(clock=clock))
         self.turn_rows = np.append(self.turn_rows, rows[begins])
-        self.turn_index = np.append(self.turn_index, first_turn + index.reshape(-1))
+        turns_of_rates = first_turn + index.reshape(-1)
+        self.turn_index = np.append(self.turn_index, turns_of_rates)
         if rows.size:
             last_turn = self.turns[int(self.turn_index[-1])]
             tables.current.clock = last_turn.clock
@@ -662,14 +681,14 @@ class TraceBlocks(BlockReader):
         found.append((turn, int(rule), row, self.details.number_of(value)))
 
     def statements(
-        self, spoken: list[tuple[Any, Many, I64, int]], last: int
+        self, spoken: list[Spoken], last_row: int
     ) -> list[tuple[int, Any, dict[str, Any]]]:
         """Return row, class and fields of what is said up to a row, but for sections."""
         said: list[tuple[int, Any, dict[str, Any]]] = []
-        for cls, many, index, _ in spoken:
+        for cls, many, index, every_row in spoken:
             if cls is r.ProviderSection:
                 continue
-            rows = index[many.own.ordinals[index] <= last]
+            rows = index[every_row <= last_row]
             columns: dict[str, list[Any]] = {"offset": many.start[rows].tolist()}
             for field in cls.layout.public:
                 if isinstance(field, Number):

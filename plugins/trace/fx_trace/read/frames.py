@@ -40,6 +40,7 @@ from fxframework.wire.framing import (
 if TYPE_CHECKING:
     from fx_trace.records import TraceRecord
     from fxframework.kernels.frames import Frames
+    from fxframework.wire.families import Place
     from fxframework.wire.framing import Resumption
     from fxframework.wire.records import Layout
 
@@ -136,17 +137,21 @@ class TraceFormat:
         return every_layout(cls.layout for cls in self.classes)
 
     @functools.cached_property
-    def by_subtype(self) -> dict[int, tuple[int, NDArray[np.int32]]]:
-        """By record type of several classes: where in headers the subtype is, and their numbers."""
-        by_subtype: dict[int, tuple[int, NDArray[np.int32]]] = {}
-        for kind in TYPES:
-            if has_one_class(kind):
+    def by_subtype(self) -> dict[int, tuple[list[Place], NDArray[np.int32]]]:
+        """By record type of several classes: where headers have the subtypes, and their numbers."""
+        by_subtype = {}
+        for base in FAMILIES:
+            family = base.layout.family
+            places = [family.places[field] for field in family.kinds[1:]]
+            if not places:
                 continue
-            bits = r.MASKS[kind] - r.TYPE.mask
-            shift = (bits & -bits).bit_length() - 1
-            subtypes = range((bits >> shift) + 1)
-            classes = [r.class_of(kind | subtype << shift) for subtype in subtypes]
-            by_subtype[kind] = shift, np.array(list(map(self.classes.index, classes)), np.int32)
+            record_type = int(family.members[0].layout.kind[0])
+            headers = [record_type]
+            for place in places:
+                subtypes = range(place.mask + 1)
+                headers = [place.put(header, subtype) for header in headers for subtype in subtypes]
+            numbers = [self.classes.index(r.class_of(header)) for header in headers]
+            by_subtype[record_type] = places, np.array(numbers, np.int32)
         return by_subtype
 
     @functools.cached_property
@@ -177,9 +182,11 @@ class TraceFormat:
             if apart and kind == RecordType.METADATA:
                 entries[rows] = BAD_SIZE
             elif rows.size:
-                shift, numbers = self.by_subtype[kind]
+                places, numbers = self.by_subtype[kind]
                 headers = words.take(begin[rows] // WORD)
-                subtypes = headers >> shift & numbers.size - 1
+                subtypes = places[0].of(headers)
+                for place in places[1:]:
+                    subtypes = subtypes * (place.mask + 1) + place.of(headers)
                 entries[rows] = numbers.take(subtypes)
         return entries
 

@@ -457,9 +457,11 @@ class Match:
     def _in_row(self, rows: I64) -> Any:
         """Return rows of events as a slice, if they follow one another, which takes less time."""
         # In the order of the file rows ascend.
-        if self._in_order and rows.size and rows[-1] - rows[0] == rows.size - 1:
-            return slice(int(rows[0]), int(rows[-1]) + 1)
-        return rows
+        if not self._in_order or not rows.size:
+            return rows
+        first_row = int(rows[0])
+        end_row = first_row + rows.size
+        return slice(first_row, end_row) if rows[-1] == end_row - 1 else rows
 
     def _other_texts(self, events: Events, ends: I64, texts: I64, begin_texts: I64) -> FoundAt:
         """Report ends with another name than their begin, or else with another category.

@@ -328,7 +328,8 @@ class RowReader(TraceBlocks, ChunkMaker):
         ordinals = reference.ordinals[missing]
         keys = registrations.scoped(registrations.scopes, numbers, ordinals)
         index_of_key, distinct_keys = dense(keys)
-        reference.codes[missing] = GONE + self.threads.gone.enter(distinct_keys)[index_of_key]
+        numbers_of_keys = self.threads.gone.enter(distinct_keys)
+        reference.codes[missing] = GONE + numbers_of_keys[index_of_key]
 
     def markers_of(self, numbers: I64) -> I32:
         """Return the codes of the texts that stand for strings that nobody registered."""
@@ -496,12 +497,10 @@ class RowReader(TraceBlocks, ChunkMaker):
         tables = TABLE_OF_EVENT[present]
         for name, of_table in IS_ROW_OF.items():
             if of_table[present].all() and name != "ends":  # their rows follow one another
-                return np.broadcast_to(tables[0], row.size), self.rows[name] + row
-        if (tables == tables[0]).all():
-            table_of_argument: NDArray[np.uint8] = np.broadcast_to(tables[0], row.size)
-        else:
-            table_of_argument = TABLE_OF_EVENT.take(kinds).take(row)
-        return table_of_argument, self.event_rows(kinds).take(row)
+                same_table = np.broadcast_to(tables[0], row.size)
+                return same_table, self.rows[name] + row
+        table_of_event = TABLE_OF_EVENT.take(kinds)
+        return table_of_event.take(row), self.event_rows(kinds).take(row)
 
     def report_counters(
         self, items: Many, kinds: NDArray[np.uint8], picked: Any, tables: Any

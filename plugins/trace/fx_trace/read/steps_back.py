@@ -77,7 +77,9 @@ class StepsBack:
         before = self._latest
         self._latest = max(before, int(times.max(initial=EARLIEST)))
         is_later = np.greater_equal if or_equal else np.greater
-        return bool(is_later(times[:1], before).all() and is_later(times[1:], times[:-1]).all())
+        if not is_later(times[:1], before).all():
+            return False
+        return bool(is_later(times[1:], times[:-1]).all())
 
     def _keep(
         self,
@@ -108,7 +110,9 @@ class StepsBack:
         """
         last = np.full(self._threads.shape[1], -1)
         # If they are few, mostly all of them are among those of the last few events.
-        first_of_few = max(0, threads.size - FEW) if thread_count < FEW // 16 else 0
+        first_of_few = 0
+        if thread_count < FEW // 16:
+            first_of_few = max(0, threads.size - FEW)
         for first in (first_of_few, 0):
             some_threads = threads[first:]
             places = None if mask is None else np.flatnonzero(mask[first:])
