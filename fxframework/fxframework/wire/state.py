@@ -197,6 +197,10 @@ class Registrations:
         changes a code."""
         self.clears = np.zeros(0, np.int64)
         """The rows of records that clear the table, in order."""
+        self.last_row = -1
+        """The row of the last definition of the run."""
+        self.codes_behind: NDArray[np.int32] | None = None
+        """The codes behind it, once they are asked for."""
 
     def begin(self, ordinals: I64, numbers: I64, codes: NDArray[np.int32], clears: I64) -> None:
         """Take in the definitions of a run, in the order of its rows."""
@@ -204,6 +208,7 @@ class Registrations:
         self.clears = clears
         if not clears.size and (self.codes[dense] == codes).all():
             return  # as where a writer declares the same again
+        self.last_row = int(ordinals.max(initial=-1))
         keys = dense * SPAN + ordinals
         order = np.argsort(keys, kind="stable")
         self.keys = keys[order]
@@ -214,6 +219,13 @@ class Registrations:
     ) -> NDArray[np.int32]:
         """Return the codes of texts as of some rows, in ``out``; -1 where nothing declared one."""
         dense = self._dense(numbers, enter=False)
+        can_be_behind = self.keys is not None and not self.clears.size
+        if can_be_behind and int(ordinals.min(initial=SPAN)) > self.last_row:
+            # All is declared before it is referred to, as where a writer begins with it.
+            if self.codes_behind is None:
+                self.codes_behind = self.codes.copy()
+                self._define_in(self.codes_behind, SPAN, -1)
+            return self.codes_behind.take(dense, mode="clip", out=out)
         codes = self.codes.take(dense, mode="clip", out=out)  # the last one is -1
         if self.keys is None:
             return codes
@@ -241,15 +253,21 @@ class Registrations:
         last_clear = int(cleared[-1]) if cleared.size else -1
         if last_clear >= 0:
             self.codes.fill(-1)
-        if self.keys is not None:
-            rows = self.keys % SPAN
-            settled = np.flatnonzero((rows < end) & (rows > last_clear))
-            dense = self.keys[settled] // SPAN
-            # Only the last definition of each number: assignment promises no order.
-            is_last = np.append(dense[1:] != dense[:-1], True)[: dense.size]
-            self.codes[dense[is_last]] = self.defined[settled[is_last]]
+        self._define_in(self.codes, end, last_clear)
         self.keys = None
+        self.codes_behind = None
         self.clears = self.clears[:0]
+
+    def _define_in(self, codes: NDArray[np.int32], end: int, last_clear: int) -> None:
+        """Enter in ``codes`` the definitions of the run behind a row and before another one."""
+        if self.keys is None:
+            return
+        rows = self.keys % SPAN
+        settled = np.flatnonzero((rows < end) & (rows > last_clear))
+        dense = self.keys[settled] // SPAN
+        # Only the last definition of each number: assignment promises no order.
+        is_last = np.append(dense[1:] != dense[:-1], True)[: dense.size]
+        codes[dense[is_last]] = self.defined[settled[is_last]]
 
     def define(self, number: int, code: int) -> None:
         """Declare one text, between runs."""

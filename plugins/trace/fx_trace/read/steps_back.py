@@ -17,6 +17,8 @@ LAST_TIME, LAST_BEGIN, LAST_END = range(3)
 when that ends, or NEVER_ENDS."""
 FEW = 1 << 12
 """Events among which the last one of each thread is looked for before all others."""
+ONE_BY_ONE = 16
+"""Threads that are looked for on their own: more take longer than all together."""
 IS_SLICE = np.isin(np.arange(256), (BEGIN, SPAN))
 
 
@@ -109,19 +111,23 @@ class StepsBack:
         With a ``mask``, only events count for which it holds.
         """
         last = np.full(self._threads.shape[1], -1)
-        # If they are few, mostly all of them are among those of the last few events.
-        first_of_few = 0
-        if thread_count < FEW // 16:
-            first_of_few = max(0, threads.size - FEW)
-        for first in (first_of_few, 0):
+        # Mostly nearly all threads are among those of the last few events.
+        for first in (max(0, threads.size - FEW), 0):
             some_threads = threads[first:]
-            places = None if mask is None else np.flatnonzero(mask[first:])
-            if places is None:
+            if mask is None:
                 # Of events that follow one another on a thread, only the last one can be.
                 places = np.flatnonzero(ends_of_runs(some_threads))
+            else:
+                places = np.flatnonzero(mask[first:])
             np.maximum.at(last, some_threads[places], places + first)
-            if (last[:thread_count] >= 0).all():
+            threads_left = np.flatnonzero(last[:thread_count] < 0)
+            if threads_left.size <= ONE_BY_ONE:
                 break
+        for thread in threads_left.tolist():
+            is_of_thread = threads == thread
+            if mask is not None:
+                is_of_thread &= mask
+            last[thread] = np.flatnonzero(is_of_thread).max(initial=-1)
         return last
 
     def _before(self, number: int, thread: NDArray[np.int32], values: I64) -> I64:
