@@ -101,7 +101,8 @@ class Argument(
     _value = bits(32, 63, rules={404: rules.STRING_TOO_LONG})
     _stray = wire.finding(
         rules.RESERVED_BITS,
-        (type != ArgType.INT32)
+        (_value > 0)  # first, as it decides alone where no type has its value there
+        & (type != ArgType.INT32)
         & (type != ArgType.UINT32)
         & (type < ArgType.BLOB)
         & (_value > (type == ArgType.BOOL) + (type == ArgType.STRING) * STRING_REF_BITS),
