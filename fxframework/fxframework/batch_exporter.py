@@ -62,6 +62,9 @@ def exporter(
 class YieldError(PluginError, TypeError):
     """A function is not a generator as an exporter needs one."""
 
+    def __init__(self, exporter: str, reason: str) -> None:
+        super().__init__(f"exporter {exporter!r}: {reason}", remedy=REMEDY)
+
 
 class Generated:
     """A session of an exporter that is a generator."""
@@ -95,15 +98,15 @@ class Generated:
         self._rows = 0
         for chunk in self._function(self._batches(capture), self._options):
             if not isinstance(chunk, str | bytes | bytearray | memoryview):
-                reason = f"the generator yields {chunk!r}, not a string or bytes"
-                raise YieldError(f"exporter {self._name!r}: {reason}", remedy=REMEDY)
+                raise YieldError(
+                    self._name, f"the generator yields {chunk!r}, not a string or bytes"
+                )
             if isinstance(chunk, str):
                 chunk = chunk.encode(errors="surrogateescape")
             self._sink.write(chunk)
         if not self._rows and self._tables != EVERY_CAPTURE:
             if any(len(batch) for batch in self._batches(capture)):
-                reason = "the function takes no batches, though there are rows"
-                raise YieldError(f"exporter {self._name!r}: {reason}", remedy=REMEDY)
+                raise YieldError(self._name, "the function takes no batches, though there are rows")
             raise WriteRefusedError(
                 f"no rows in {', '.join(sorted(self._tables))}",
                 path=capture.name,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 import toy
 
-from fxframework.errors import BadCallError
+from fxframework.errors import BadCallError, PluginError
 from fxframework.findings import Catalogue
 from fxframework.io.source import Source
 from fxframework.kit.pieces import Piece, PieceCapture, Row
@@ -43,6 +43,18 @@ class Pieces(PieceCapture):
 
     def summary(self) -> Summary:
         raise NotImplementedError
+
+
+def test_fields_that_are_no_json_are_a_fault_of_the_reader() -> None:
+    class Wrapping(Pieces):
+        def pieces(self) -> Iterator[Piece]:
+            yield Piece("all", 0, toy.SAMPLE, {"first": self.source.data[0]})
+
+    with pytest.raises(
+        PluginError, match=r"of toy: the record at byte 0 is not JSON: .*uint8"
+    ) as why:
+        list(Wrapping().records_json())
+    assert "of Python" in why.value.remedy
 
 
 def test_rows_of_one_table_may_have_different_columns() -> None:

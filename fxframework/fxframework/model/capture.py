@@ -18,6 +18,7 @@ from fxframework import rules
 from fxframework.errors import (
     Catalogue,
     FxError,
+    PluginError,
     Rule,
     UsageError,
     checked_type,
@@ -89,6 +90,14 @@ def kind_of(record: Record) -> str:
     """Return the kind of a record, as in its JSON."""
     kind = getattr(record, "record", None)
     return kind if isinstance(kind, str) else str(record.to_json()["record"])
+
+
+def not_plain(format: str, record: Record, error: Exception) -> PluginError:
+    """Return the error for a record whose JSON is not made of plain values of Python."""
+    return PluginError(
+        f"the reader of {format}: the record at byte {record.offset} is not JSON: {error}",
+        remedy="its fields are texts, integers of 64 bits, floats, lists and dicts of Python",
+    )
 
 
 class Entry(NamedTuple):
@@ -296,7 +305,10 @@ class Capture(Opened, abc.ABC):
 
         lines: list[bytes] = []
         for record in self.checked_records():
-            lines.append(orjson.dumps(record.to_json()))
+            try:
+                lines.append(orjson.dumps(record.to_json()))
+            except orjson.JSONEncodeError as error:
+                raise not_plain(self.format, record, error) from error
             if len(lines) == LINES:
                 yield b"\n".join(lines) + b"\n"
                 lines.clear()
