@@ -139,11 +139,14 @@ def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
     return indexes, offsets + low
 
 
-def joined_ranges(begins: I64, counts: I64) -> I64:
-    """Return the numbers from each begin on, so many each: of 5 and 9, 2 and 1 it is 5 6 9."""
-    ends = np.cumsum(counts)
-    numbers: I64 = np.repeat(begins - ends + counts, counts)
-    numbers += np.arange(numbers.size)
+def joined_ranges(begins: I64, counts: I64, step: int = 1) -> I64:
+    """Return the numbers from each begin on, so many each: of 5 and 9, 2 and 1 it is 5 6 9.
+
+    The numbers of one range are ``step`` apart.
+    """
+    numbers_before = np.cumsum(counts) - counts
+    numbers: I64 = np.repeat(begins - step * numbers_before, counts)
+    numbers += step * np.arange(numbers.size)
     return numbers
 
 

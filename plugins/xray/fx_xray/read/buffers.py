@@ -58,10 +58,10 @@ from fx_xray.format import (
     Function,
     TypedEvent,
 )
-from fx_xray.read.columns import expanded, latest, shifted
+from fx_xray.read.columns import latest, shifted
 from fx_xray.read.frames import IS_EVENT, ROOM, FdrPolicy, GatheredParts, Records, Rows
 from fxframework.errors import Rule
-from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
+from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, joined_ranges
 from fxframework.model.diagnostics import Found
 from fxframework.wire.findings import FIELDS, findings_of
 
@@ -464,9 +464,10 @@ class Block:
         deltas = np.empty(begin.size, np.int64)
         function = np.flatnonzero(kind == FUNCTION)
         if function.size:
-            places, firsts = expanded(begin[function], count[function])
+            counts = count[function]
+            places = joined_ranges(begin[function], counts, FUNCTION_BYTES)
             (record_deltas,) = self.records.fields(Function, places, "delta")
-            deltas[function] = np.add.reduceat(record_deltas, firsts)
+            deltas[function] = np.add.reduceat(record_deltas, np.cumsum(counts) - counts)
         event = np.flatnonzero(kind != FUNCTION)
         (deltas[event],) = self.records.metadata(TYPED_EVENT, begin[event], "delta")
         return deltas

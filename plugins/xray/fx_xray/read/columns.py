@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.format import FUNCTION_BYTES
 from fxframework.kernels.sorting import begins_of_runs, stable_order
 
 __all__ = [
-    "are_back", "expanded", "following", "is_below", "latest", "let_rise", "let_rise_on",
+    "are_back", "following", "is_below", "latest", "let_rise", "let_rise_on",
     "order_of", "shifted",
 ]  # fmt: skip
 
@@ -35,17 +34,6 @@ def following(mask: Bools) -> I64:
 def shifted(rows: I64) -> I64:
     """Return what the row before each has, -1 for the first."""
     return np.append(-1, rows)[: rows.size]
-
-
-def expanded(begin: I64, count: I64, step: int = FUNCTION_BYTES) -> tuple[I64, I64]:
-    """Return the places of records that follow one another, and the first record of each row.
-
-    ``begin`` and ``count`` are by row; ``step`` is the size of the records of one row.
-    """
-    firsts = np.cumsum(count) - count
-    places = np.repeat(begin - step * firsts, count)
-    places += step * np.arange(places.size)
-    return places, firsts
 
 
 def let_rise(numbers: NDArray[Any], begins: I64) -> None:

@@ -16,6 +16,7 @@ from fx_xray import rules
 from fx_xray.format import (
     CALL_ARGUMENT,
     FUNCTION,
+    FUNCTION_BYTES,
     KIND_NAMES,
     OF_BUFFER,
     CallArgument,
@@ -29,12 +30,12 @@ from fx_xray.format import (
 )
 from fx_xray.read.basic import BasicFrames
 from fx_xray.read.buffers import FdrFrames, Frames
-from fx_xray.read.columns import expanded
 from fx_xray.read.frames import SPACE, Records
 from fx_xray.read.header import asked_frequency, asked_order, header_findings, read_header
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, view_of
+from fxframework.kernels.sorting import joined_ranges
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.wire.expressions import wrapped
@@ -143,7 +144,7 @@ class Frame(NamedTuple):
 
 def listed(block: Frames) -> NDArray[np.int64]:
     """Return the columns of ``Frame`` of all records of a block, int64 of shape (7, records)."""
-    begin, _ = expanded(block.begin, block.count)
+    begin = joined_ranges(block.begin, block.count, FUNCTION_BYTES)
     end = np.append(begin[1:], block.end[-1:])
     of_rows = (block.kind, block.fault, block.block, block.tsc, block.is_called)
     of_records = [np.repeat(column, block.count) for column in of_rows]

@@ -61,32 +61,36 @@ def paths_in(
     return paths, WORD_BYTES * (words.size - end)
 
 
-def summed(numbers: I64, nodes: list[int], count: int) -> I64:
-    """Return the sum of each node's numbers of 64 bits, limited so that all together fit."""
+def summed(numbers: I64, groups: I64 | list[int], count: int) -> I64:
+    """Return the sum of each group's numbers of 64 bits, limited so that all together fit."""
     unsigned = numbers.view(np.uint64)
     if unsigned.sum(dtype=np.float64) > NS_MAX / 2:
         numbers = np.minimum(unsigned, NS_MAX // unsigned.size).astype(np.int64)
     sums = np.zeros(count, np.int64)
-    np.add.at(sums, nodes, numbers)
+    np.add.at(sums, groups, numbers)
     return sums
 
 
-def spread(parents: memoryview[int], ticks: list[int], first: int) -> tuple[list[int], list[int]]:
-    """Return how long paths are, and where they begin, in ticks.
+def spread(parents: memoryview[int], calls: I64, ticks: I64, first: int) -> I64:
+    """Return calls and ticks of paths, and the ticks at which they begin, of shape (3, paths).
 
     Nodes before ``first`` are threads. Paths that were not written are as long as what they called.
     """
+    lengths = ticks.tolist()
     of_callees, next_starts, starts = ([0] * len(parents) for _ in range(3))
     # A walk backwards meets a path when the ticks of all of its callees are summed, a walk forwards
     # when the start of its caller is known.
     for path in range(len(parents) - 1, first - 1, -1):
-        ticks[path] = max(ticks[path], of_callees[path])
-        of_callees[parents[path]] += ticks[path]
+        lengths[path] = max(lengths[path], of_callees[path])
+        of_callees[parents[path]] += lengths[path]
     for path in range(first, len(parents)):
         caller = parents[path]
         starts[path] = next_starts[path] = next_starts[caller]
-        next_starts[caller] += ticks[path]
-    return ticks, starts
+        next_starts[caller] += lengths[path]
+    rows: I64 = np.array((calls, lengths, starts), np.int64)[:, first:]
+    # So that sums over all paths fit, too.
+    np.minimum(rows, NS_MAX // max(1, rows.shape[1]), out=rows)
+    return rows
 
 
 class ProfilePass(BlockPass):
@@ -128,17 +132,13 @@ class ProfilePass(BlockPass):
         places = np.array(totals, np.int64)
         figures = file.of_records(Total.layout, ("calls", "ticks"), places, big=False)
         calls, ticks = (summed(numbers, nodes, tree.used) for numbers in figures)
-        lengths, starts = spread(parents.data, ticks.tolist(), first)
-        rows = np.array((calls, lengths, starts), np.int64)[:, first:]
-        # Limited, so that sums over all paths fit, too.
-        calls, ticks, starts = np.minimum(rows, NS_MAX // max(1, rows.shape[1]))
+        calls, ticks, starts = spread(parents.data, calls, ticks, first)
         ts, dur = to_spans(starts, ticks, capture.ticks_per_second)
         new_paths = np.diff(nodes_used)
         path_offsets = np.repeat(offsets, new_paths)
         functions = codes[first:].view(np.uint32)
         ids, first_rows, places = np.unique(functions, return_index=True, return_inverse=True)
-        calls_by_id = np.zeros(ids.size, np.int64)
-        np.add.at(calls_by_id, places, calls)
+        calls_by_id = summed(calls, places, ids.size)
         names.functions = ids.astype(np.int64)
         self.tables: dict[str, Any] = {
             "processes": self.tasks.columns("processes"),

@@ -44,10 +44,10 @@ from fx_xray.format import (
     CallArgument,
     Function,
 )
-from fx_xray.read.columns import are_back, expanded, is_below, let_rise_on
+from fx_xray.read.columns import are_back, is_below, let_rise_on
 from fx_xray.read.events import Events
 from fx_xray.read.frames import Records
-from fxframework.kernels.sorting import ends_of_runs, order_and_keys
+from fxframework.kernels.sorting import ends_of_runs, joined_ranges, order_and_keys
 from fxframework.wire.state import Change, register_columns
 
 __all__ = ["BasicThreads", "FdrThreads", "ThreadRows", "Threads", "in_time"]
@@ -218,7 +218,8 @@ class Threads(abc.ABC):
         first_row = np.searchsorted(rows.record, begin_record, side="right") - 1
         end_row = np.searchsorted(rows.record, end_record)
         row_counts = end_row - first_row
-        row, part_first = expanded(first_row, row_counts, step=1)
+        row = joined_ranges(first_row, row_counts)
+        part_first = np.cumsum(row_counts) - row_counts
         part_last = part_first + row_counts - 1
         begin = rows.begin[row]
         flags = rows.flags[row]
@@ -234,7 +235,7 @@ class Threads(abc.ABC):
         left = rows.record[end_row] - end_record
         count[part_last] -= left
         flags[part_last[left > 0]] &= np.uint8(0xFF - ARGUED)
-        place, first_records = expanded(begin, count, self.step)
+        place = joined_ranges(begin, count, self.step)
         return Walked(
             row=row,
             begin=begin,
@@ -243,7 +244,7 @@ class Threads(abc.ABC):
             flags=flags,
             thread=np.repeat(threads, row_counts),
             place=place,
-            first=first_records,
+            first=np.cumsum(count) - count,
             part_first=part_first,
             part_last=part_last,
         )
