@@ -528,9 +528,17 @@ class TraceBlocks(BlockReader):
         between = np.searchsorted(statement_rows, rows)
         numbers = PairMap().enter(between * (1 << PROVIDER_ID.nbits) + ids)
         # Numbers are given in order: a first section has one greater than all before it.
-        greatest_so_far = np.maximum.accumulate(numbers)
-        is_first = np.diff(greatest_so_far, prepend=-1) > 0
-        first_sections = zip(rows[is_first].tolist(), ids[is_first].tolist(), strict=True)
+        is_first = begins_of_runs(np.maximum.accumulate(numbers))
+        first_rows = rows[is_first].tolist()
+        first_ids = ids[is_first].tolist()
+        known_turns = list(map(self.known_turns.get, first_ids))
+        if not statements and None not in known_turns:
+            self.turns += known_turns  # type: ignore[arg-type]
+            self.turn_rows = np.append(0, rows)
+            self.turn_index = np.append(0, numbers + 1)
+            tables.current = tables.providers[int(ids[-1])]
+            return
+        first_sections = zip(first_rows, first_ids, strict=True)
         firsts = [(row, r.ProviderSection, {"id": id}) for row, id in first_sections]
         sections_before = np.searchsorted(rows, statement_rows).tolist()
         section_turns: list[int] = []
@@ -568,7 +576,10 @@ class TraceBlocks(BlockReader):
     def scope_registrations(self, run: Run) -> None:
         """Let registrations be those of who speaks."""
         scopes = self.by_row(run, [turn.scope for turn in self.turns])
-        lenders = self.by_row(run, [turn.lender for turn in self.turns])
+        lender_of_turn = [turn.lender for turn in self.turns]
+        lenders = lender_of_turn[0]  # mostly there is one default provider
+        if lender_of_turn.count(lenders) < len(lender_of_turn):
+            lenders = self.by_row(run, lender_of_turn)
         for registrations in self.registrations.values():
             registrations.scopes = scopes
             registrations.lenders = lenders

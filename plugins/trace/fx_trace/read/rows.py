@@ -698,23 +698,21 @@ class RowReader(TraceBlocks, ChunkMaker):
     def clocks_of(self, run: Run) -> ClocksOfRun:
         """Return the clocks of the records of a run."""
         clocks = {id(turn.clock): turn.clock for turn in self.turns}
-        number_of = {key: self.clock_number(clock) for key, clock in clocks.items()}
-        distinct = set(number_of.values())
+        for key, clock in clocks.items():
+            if key not in self.known_clocks:
+                self.number_clock(clock)
+        distinct = {self.known_clocks[key][1] for key in clocks}
         if len(distinct) == 1:
             return ClocksOfRun(self, distinct.pop(), None)
-        numbers = [number_of[id(turn.clock)] for turn in self.turns]
-        return ClocksOfRun(self, 0, self.by_row(run, np.array(numbers)))
+        numbers = [self.known_clocks[id(turn.clock)][1] for turn in self.turns]
+        return ClocksOfRun(self, 0, self.by_row(run, numbers))
 
-    def clock_number(self, clock: Clock) -> int:
-        """Return the number of a clock."""
-        known = self.known_clocks.get(id(clock))
-        if known is not None:
-            return known[1]
+    def number_clock(self, clock: Clock) -> None:
+        """Give a clock its number, that of an equal one if there is one."""
         number = self.clock_numbers.setdefault(clock, len(self.clocks))
         if number == len(self.clocks):
             self.clocks.append(clock)
         self.known_clocks[id(clock)] = clock, number
-        return number
 
     def report_missing_rates(self, run: Run, timed: list[I64]) -> None:
         """Report the first record with a time of each provider that has no rate."""
