@@ -657,7 +657,9 @@ class RowReader(TraceBlocks, ChunkMaker):
         places = places[own.sound[rows[places]]]
         if not places.size:
             return []
-        _, first_places = np.unique(numbers[places], return_index=True)
+        index_of_number, distinct = dense(numbers[places])
+        first_places = np.full(distinct.size, places.size)
+        np.minimum.at(first_places, index_of_number, np.arange(places.size))
         places = places[np.sort(first_places)]
         starts_by_row = np.broadcast_to(starts, numbers.size)
         indexes_by_row = np.broadcast_to(indexes, numbers.size)
