@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT
 from fx_xray.read.events import Events
 from fxframework.kernels.nesting import unfolded
+from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import outer_first, places_among
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, STANDARD_TABLES, TABLE_CODES, ArgType
@@ -93,17 +94,12 @@ class Calls:
     def _functions(self, slices: Table) -> tuple[list[bytes], I64]:
         """Return the names in order of first call, and the index of each slice's name."""
         codes = slices.array("name")
-        time = slices.array("ts")
-        order = np.argsort(time, kind="stable")
-        name_codes, first_calls, inverse = np.unique(
-            codes[order], return_index=True, return_inverse=True
-        )
-        by_first = np.argsort(first_calls, kind="stable")
-        place_of_name = np.empty(name_codes.size, np.int64)
-        place_of_name[by_first] = np.arange(name_codes.size)
+        order = np.argsort(slices.array("ts"), kind="stable")
+        numbers = PairMap().enter(codes[order].astype(np.int64))
+        _, first_calls = np.unique(numbers, return_index=True)
         function = np.empty(codes.size, np.uint32)
-        function[order] = place_of_name[inverse.reshape(-1)]
-        names = [self._name(code) for code in name_codes[by_first].tolist()]
+        function[order] = numbers
+        names = [self._name(code) for code in codes[order[first_calls]].tolist()]
         return names, function
 
     def _name(self, code: int) -> bytes:
