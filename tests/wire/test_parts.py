@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fxframework import wire
+from fxframework import Host, hookimpl, wire
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.selection import Selection
+from fxframework.testing.cli import run_cli
 
 
 def part(capture: Any, writer: Any, start: int) -> bytes:
@@ -49,3 +51,34 @@ def test_no_part_is_written_where_records_with_times_count_from_those_before() -
     capture = form.reader.open(Source.open(bytes(8)), OpenRequest())
     with pytest.raises(UsageError, match="no part of ticks files can be extracted"):
         part(capture, lazy, 5)
+
+
+def test_a_host_writes_no_part_where_times_count_from_those_before(tmp_path: Path) -> None:
+    clock = wire.register(0)
+
+    class Tock(wire.Record, size=4):
+        delta: int = wire.u32(adds=clock)
+
+    tables = [wire.rows("instants", Tock, ts=clock, name=wire.always("e"))]
+    form = wire.Format("tocks", "Tocks", Tock, codes="TOCK", tables=tables)
+
+    class Plugin:
+        @hookimpl
+        def fx_readers(self) -> Any:
+            return form.reader
+
+        @hookimpl
+        def fx_writers(self) -> Any:
+            return form.writer
+
+    host = Host(discover=False)
+    host.register(Plugin(), name="tocks")
+    whole = tmp_path / "whole.tocks"
+    whole.write_bytes(struct.pack("<4I", 1, 2, 3, 4))
+    for options in (["--since", "5ns"], ["--split", "2"], ["--function", "e"]):
+        done = run_cli(
+            "convert", "-f", "tocks", whole, tmp_path / "part.tocks", *options, host=host
+        )
+        assert done.exit_code == 2
+        assert "no part of tocks files can be extracted" in done.stderr
+    assert list(tmp_path.iterdir()) == [whole]

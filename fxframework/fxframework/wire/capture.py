@@ -466,10 +466,12 @@ def capture_class(format: Format) -> type[DeclaredCapture]:
         streamed = frozenset(schemas) - of_tasks.keys()
     have_rows = {rows.record.record for rows in format.tables}
     tables = {rows.table for rows in format.tables}
-    # The table of which each row is a record, if there is one: further tables have rows of several.
+    # The table of which each row is a record that a part may have without those before it, if there
+    # is one: further tables have rows of several records.
     row_table = None
     has_items = any(rows.items is not None for rows in format.tables)
-    if len(tables) == 1 and not has_items and not base.schemas.keys() - tables:
+    is_of_records = len(tables) == 1 and not has_items and not base.schemas.keys() - tables
+    if is_of_records and not format.parts_depend:
         row_table = format.tables[0].table
     timed = any(rows.time is not None for rows in format.tables)
     return type(
