@@ -19,7 +19,7 @@ I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 WORD_BITS = 64
 RADIX_BITS = 16
-"""Numbers that numpy sorts by radix."""
+"""Bits of a digit: numbers that numpy sorts by radix."""
 LONG_RUN = 256
 """Numbers of an ascending run with which merging the runs is faster than sorting all."""
 ROOMY = 1 << 16
@@ -49,8 +49,9 @@ def order_and_keys(
     above_lowest = keys.view(np.uint64) - lowest.view(np.uint64)
     key_bits = int(above_lowest.max()).bit_length()
     free_bits = WORD_BITS - (keys.size - 1).bit_length()
-    if key_bits <= RADIX_BITS:
-        return np.argsort(above_lowest.astype(np.uint16), kind="stable"), None
+    is_of_long_runs = descents <= keys.size // LONG_RUN
+    if key_bits <= RADIX_BITS or (key_bits <= 2 * RADIX_BITS and not is_of_long_runs):
+        return _order_by_digits(above_lowest, key_bits), None
     if key_bits <= free_bits:
         order, in_order = _order_beside_rows(above_lowest)
         return order, in_order.view(np.int64) + lowest
@@ -60,6 +61,15 @@ def order_and_keys(
     by_lower, _ = _order_beside_rows(above_lowest)
     by_upper, _ = _order_beside_rows(upper[by_lower])
     return by_lower[by_upper], None
+
+
+def _order_by_digits(keys: U64, bits: int) -> I64:
+    """Return the stable order of keys of so many bits: by the lowest digit, then by the others."""
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    for shift in range(RADIX_BITS, bits, RADIX_BITS):
+        digits = (keys >> np.uint64(shift)).astype(np.uint16)
+        order = order.take(np.argsort(digits.take(order), kind="stable"))
+    return order
 
 
 def sort(numbers: NDArray[Any]) -> None:
