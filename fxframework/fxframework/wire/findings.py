@@ -96,6 +96,8 @@ class Findings:
     def __init__(self, limit: int, rules: int = RULES) -> None:
         self.limit = limit or 1 << 62
         self.totals = np.zeros(rules, np.int64)
+        self.cut_off = np.zeros(rules, np.int64)
+        """Findings that ``left_to_list`` has left out of those to be added next."""
         self.listed: list[I64] = []
 
     def add(self, rows: I64) -> None:
@@ -108,7 +110,8 @@ class Findings:
             self.listed.append(self._within(rows))
         else:
             self.listed.append(rows)
-        self.totals += counts
+        self.totals += counts + self.cut_off
+        self.cut_off[:] = 0
 
     def add_found(self, found: Iterable[FoundAt]) -> None:
         """Add findings of a batch, at most one ``FoundAt`` of a rule, in the order of its events.
@@ -129,14 +132,25 @@ class Findings:
             self.listed.append(np.concatenate(rows)[order])
 
     def left_to_list(self, notes: list[Noted]) -> list[Noted]:
-        """Count the findings of rules of which no more are listed; return the others."""
+        """Return findings to be added; count those of rules of which no more are listed."""
         to_list: list[Noted] = []
         for note in notes:
             if self.totals[note.number] < self.limit:
-                to_list.append(note)
+                to_list.append(self._first_of(note))
             else:
                 self.totals[note.number] += np.count_nonzero(note.own.sound[note.rows])
         return to_list
+
+    def _first_of(self, note: Noted) -> Noted:
+        """Return as many findings by a rule as may be listed, the first ones; count the others."""
+        left = self.left_of(note.number)
+        if note.rows.size <= left or not (note.rows[1:] > note.rows[:-1]).all():
+            return note  # those of one record are not in order yet
+        sound = np.flatnonzero(note.own.sound[note.rows])
+        self.cut_off[note.number] += max(0, sound.size - left)
+        first = sound[:left]
+        columns = ("rows", "offsets", "values", "places", "items")
+        return attrs.evolve(note, **{name: getattr(note, name)[first] for name in columns})
 
     def left_of(self, number: int) -> int:
         """Return how many findings by a rule are still listed."""
