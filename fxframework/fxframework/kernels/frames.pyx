@@ -153,12 +153,11 @@ cdef class Items:
         for. The result is begin, size, list and number in it of all items (int64 of shape (4,
         items)), and by list the place behind the last and its padding, and whether all of them fit.
         """
-        cdef int64_t rows = starts.shape[0], row, at, limit, size, used = 0, left, first
+        cdef int64_t rows = starts.shape[0], row, at, limit, size, used = 0, left, first, room = 1
         cdef int64_t pad = self.pad, pad_mask = self.pad_mask
         ends, fit = np.empty(rows, np.int64), np.empty(rows, np.uint8)
         cdef int64_t[::1] end_of = ends
         cdef uint8_t[::1] fits_of = fit
-        cdef int64_t room = 1
         for row in range(rows):
             if not 0 <= places[row] <= data.shape[0] or limits[row] > data.shape[0]:
                 raise IndexError(f"a list at bytes {places[row]} to {limits[row]} of {data.shape[0]}")
@@ -746,6 +745,8 @@ cdef class Frames:
         cdef int64_t end = at
         if self.searching or not self.numbers[PADDED]:
             return why
+        while self.total - end >= WORD and self.load(end, WORD, 0) == 0:
+            end += WORD
         while end < self.total and self.data[end] == 0:
             end += 1
         if end < self.total:

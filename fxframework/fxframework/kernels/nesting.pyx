@@ -166,8 +166,7 @@ cdef class Nesting:
         cdef int64_t[::1] parent = self.parents, depth = self.depths, closed = self.closes
         cdef int64_t[:, ::1] closed_value = self.values
         cdef bint has_ends = self.node_until.shape[0] > 0, has_rows = row.shape[0] > 0
-        cdef int64_t node, end, now = 0, slice_row, number
-        cdef int kind
+        cdef int64_t kind, node, end, now = 0, slice_row, number
         self.inner_count = 0
         cdef int32_t* thread
         with nogil:
