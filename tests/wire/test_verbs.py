@@ -94,6 +94,19 @@ def test_a_damaged_header_is_replaced_if_nothing_has_to_be_invented() -> None:
     assert salvaged(with_clock, b"x321\1\0\0\0" + beats)[0] == beats
 
 
+def test_a_replaced_header_is_in_the_byte_order_of_the_format() -> None:
+    class Start(wire.Record, size=8):
+        _magic = wire.u32(equals=0x31323334)
+        version: int = wire.u32(default=1)
+
+    class Beat(wire.Record, size=8):
+        value: int = wire.u64()
+
+    form = wire.Format("b", "B", Beat, codes="B", header=Start, order="big")
+    beats = bytes(range(16))
+    assert salvaged(form, b"x234\0\0\0\2" + beats)[0] == b"1234\0\0\0\1" + beats
+
+
 def test_behind_a_replaced_header_records_are_read_as_it_says() -> None:
     width = wire.register(0, name="width")
 

@@ -287,7 +287,7 @@ class Format:
             return self.magic
         if any(field.default is attrs.NOTHING for field in self.header.layout.public):
             return b""
-        return self.header().pack()
+        return self.header().pack(self.state())
 
     @property
     def parts_depend(self) -> bool:
