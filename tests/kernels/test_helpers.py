@@ -240,7 +240,18 @@ def test_an_order_of_many_is_stable_however_wide_the_keys(spread: int) -> None:
     keys[::9] = keys[0]
     order, in_order = sorting.order_and_keys(keys)
     assert np.array_equal(order, np.argsort(keys, kind="stable"))
-    assert (in_order is not None) == (2**16 < spread < 2**50)  # what sorts beside its rows
+    assert (in_order is not None) == (2**31 < spread < 2**50)  # what sorts beside its rows
+    if in_order is not None:
+        assert np.array_equal(in_order, np.sort(keys))
+
+
+@pytest.mark.parametrize("spread", [3, 2**21, 2**40, 2**62])
+def test_an_order_of_a_few_ascending_runs_is_stable(spread: int) -> None:
+    keys = np.random.default_rng(3).integers(-spread, spread, (4, 1000))
+    keys.sort(axis=1)
+    keys = keys.reshape(-1)
+    order, in_order = sorting.order_and_keys(keys)
+    assert np.array_equal(order, np.argsort(keys, kind="stable"))
     if in_order is not None:
         assert np.array_equal(in_order, np.sort(keys))
 
