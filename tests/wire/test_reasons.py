@@ -183,3 +183,12 @@ def test_a_family_without_kind_size_and_fits_is_pointed_out(
     assert bool(advice) == is_advised
     if advice:
         assert advice[0].endswith("give Numbers a `fits`")
+
+
+def test_a_sample_of_records_that_all_have_a_mark_is_as_long_as_any() -> None:
+    class Packet(wire.Record):
+        order: str = wire.byte_order(0xC1FC1FC1)
+        time: int = wire.u64(unit="ns")
+
+    form = wire.Format("packets", "Packets", Packet, codes="PCK")
+    assert len(form.sample(1000)) in range(980, 1001)

@@ -276,6 +276,15 @@ def time_that_is_a_float() -> Any:
     )
 
 
+def rows_of_a_list_of_floats() -> Any:
+    class Base(wire.Record):
+        _count = wire.u8()
+        levels: tuple[float, ...] = wire.listed(wire.f32(), _count)
+
+    rows = wire.rows("counters", Base, name=wire.always("level"), value="levels")
+    return wire.Format("f", "F", Base, codes="FFFF", tables=[rows])
+
+
 CASES: dict[Callable[[], Any], str] = {
     named("record"): "Base.record: the name is taken",
     named("pack"): "Base.pack: the name is taken",
@@ -286,6 +295,7 @@ CASES: dict[Callable[[], Any], str] = {
     fields_of_a_shared_class: "Shared: is shared, so _kind belongs into the families",
     order_of_a_header: "Head.order: a header has no byte order",
     time_that_is_a_float: "ts is of kind 'i8', which",
+    rows_of_a_list_of_floats: "value is a list of floats, which no column holds",
     overlapping: "Base.b: overlaps an earlier field",
     outside_of_the_word: "Base.a: bit 32 is not in its word of 4 bytes",
     too_large: "One.b: ends at byte 9 of a record of 8 bytes",

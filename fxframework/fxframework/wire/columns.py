@@ -160,7 +160,11 @@ class Rows:
     def _check_kind(self, name: str, source: Any, where: str) -> None:
         """Raise PluginError if a column cannot hold what a field or an expression is."""
         if isinstance(source, Listed):
-            raise PluginError(f"{where}: {name} is a list of parts, which no column holds")
+            items = "floats" if isinstance(source.item, Float) else "parts"
+            raise PluginError(
+                f"{where}: {name} is a list of {items}, which no column holds",
+                remedy="name a field of the parts, as in 'samples.level', or a list of integers",
+            )
         if isinstance(source, Spare):
             raise PluginError(f"{where}: {name} is spare bytes, which no column holds")
         kind = self.known[name].kind

@@ -57,8 +57,10 @@ def sample(format: Format, nbytes: int) -> bytes:
     with_rows = [rows.record for rows in format.tables] or format.classes
     classes = sorted(format.classes, key=lambda cls: (cls is not format.marked, cls in with_rows))
     registers = encoder.state.registers
+    # A mark of the byte order is at the beginning alone, but for records that all have one.
+    only_first = format.marked if len(classes) > 1 else None
     for cls in classes:
-        numbers = range(1 if cls is format.marked else len(WORDS))
+        numbers = range(1 if cls is only_first else len(WORDS))
         # A record may change whether the next one fits.
         parts += [
             _encoded(encoder, cls, number) for number in numbers if cls.layout.fits(registers)
@@ -69,7 +71,7 @@ def sample(format: Format, nbytes: int) -> bytes:
     repeated = [
         cls
         for cls in with_rows
-        if cls is not format.marked
+        if cls is not only_first
         and cls.layout.fits(registers)
         and deciding_registers.isdisjoint(cls.layout.changed)
     ]
