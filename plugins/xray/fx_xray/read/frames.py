@@ -362,7 +362,7 @@ class FdrPolicy:
         count, why = frames.read(self.at, min(most, self.ahead), frames.total)
         begin = frames.places[:count].copy()
         end = begin + frames.sizes[:count]
-        kind = self.kinds[frames.entries[:count]]
+        kind = self.kinds.take(frames.entries[:count])
         sound_count = count
         limits = np.array([self.limit])
         if looks_beyond:

@@ -29,6 +29,8 @@ WHAT: Final = np.array([BEGIN, END, END, BEGIN, OTHER, OTHER, OTHER], np.uint8)
 """What an event is to the nesting, by its kind."""
 COUNTED: Final = 1 << 17
 """Functions below it are counted in a table."""
+AT_ONCE: Final = 1 << 17
+"""Calls among which those that are open at the end are looked for together."""
 IN_MEMORY: Final = 1 << 30
 """Bytes of one column that stay in memory; a longer one goes to a file."""
 SLICES: Final = {
@@ -92,7 +94,7 @@ class Matcher:
             ticks = _spilled(log.calls, np.int64)
             spans = Spans(ticks, _spilled(log.calls, np.uint8))
         self.spans = spans
-        self.nesting = Nesting(max(log.pids.size, 1), values=2)
+        self.nesting = Nesting(max(log.pids.size, 1), values=1)
         self._max_depth = limits.max_depth or 1 << 62
         self._last = LastCall()
         self.counted = {"slices": 0, "instants": 0, "args": 0}
@@ -112,20 +114,20 @@ class Matcher:
         columns["tsc"] = events.tsc.view(np.int64)
         columns["value"] = events.value.view(np.int64)
         kind = columns["kind"] & np.uint8(BACK - 1)
-        nesting_kinds = WHAT[kind]
+        nesting_kinds = WHAT.take(kind)
         nesting = self.nesting
-        times_and_offsets = np.stack((columns["tsc"], columns["offset"]), axis=1)
-        nesting.nest(nesting_kinds, columns["thread"], columns["function"], times_and_offsets)
+        offsets = columns["offset"].reshape(-1, 1)
+        nesting.nest(nesting_kinds, columns["thread"], columns["function"], offsets)
         begin_rows = np.flatnonzero(nesting_kinds == BEGIN)
         is_unmatched = (nesting_kinds == END) & (nesting.closes < 0)
         if self._is_first_pass:
-            self._measure(columns, kind, begin_rows.size)
+            self._measure(columns, kind, begin_rows)
             self._note(columns, begin_rows, is_unmatched)
             self._count(columns, begin_rows)
         depths = np.minimum(nesting.depths[begin_rows], self._max_depth)
         names = ("offset", "thread", "function", "cpu")
-        slices = {name: columns[name][begin_rows] for name in names}
-        slices["ticks"] = columns["tsc"][begin_rows]
+        slices = {name: columns[name].take(begin_rows) for name in names}
+        slices["ticks"] = columns["tsc"].take(begin_rows)
         slices["parent"] = nesting.parents[begin_rows]
         slices["depth"] = depths.astype(np.int32)
         slices["entry"] = kind[begin_rows]
@@ -165,23 +167,26 @@ class Matcher:
 
     # --- Slices -----------------------------------------------------------------------------------
 
-    def _measure(self, columns: Columns, kind: NDArray[np.uint8], begun: int) -> None:
-        """Note how long the calls took that end now, and how they ended."""
+    def _measure(self, columns: Columns, kind: NDArray[np.uint8], begins: I64) -> None:
+        """Note how long the calls took that end now, and how they ended.
+
+        Of calls that are open, ``spans.ticks`` has the times at which they were entered.
+        """
         nesting = self.nesting
         time = columns["tsc"]
+        ticks = self.spans.ticks
         first_row = self.counted["slices"]
-        self.spans.ticks[first_row : first_row + begun] = -1
-        self.spans.exit[first_row : first_row + begun] = 0
+        own_rows = slice(first_row, first_row + begins.size)
+        ticks[own_rows] = time.take(begins)
+        self.spans.exit[own_rows] = 0
         end_rows = np.flatnonzero(nesting.closes >= 0)
-        rows = nesting.closes[end_rows]
-        spans = time[end_rows] - nesting.values[end_rows, 0]
-        self.spans.ticks[rows] = np.maximum(spans, 0)
-        self.spans.exit[rows] = kind[end_rows]
+        rows = nesting.closes.take(end_rows)
+        ticks[rows] = np.maximum(time.take(end_rows) - ticks[rows], 0)
+        self.spans.exit[rows] = kind.take(end_rows)
         unwound = nesting.unwound
         if unwound.size:
-            exits, rows, _, entered, _ = unwound.T
-            spans = time[exits] - entered
-            self.spans.ticks[rows] = np.maximum(spans, 0)
+            exits, rows, _, _ = unwound.T
+            ticks[rows] = np.maximum(time[exits] - ticks[rows], 0)
             self.spans.exit[rows] = UNWOUND
 
     def _count(self, columns: Columns, begins: I64) -> None:
@@ -311,8 +316,13 @@ class Matcher:
         These are function ids, ascending, and how many entries each has; and the byte offsets of
         the entries of the calls that are open, ascending.
         """
-        offsets = np.sort(self.nesting.open_values()[:, 1])
+        offsets = np.sort(self.nesting.open_values()[:, 0])
         self.nesting = Nesting(0)
+        call_count = self.counted["slices"]
+        for start in range(0, call_count, AT_ONCE):
+            some = slice(start, min(start + AT_ONCE, call_count))
+            is_open = self.spans.exit[some] == 0
+            self.spans.ticks[some][is_open] = -1
         near_ids = np.flatnonzero(self._calls)
         far_calls = np.concatenate([np.zeros(0, np.int64), *self._far_calls])
         far_ids, far_counts = np.unique(far_calls, return_counts=True)

@@ -623,7 +623,7 @@ def joined(parts: list[Part]) -> Part:
 
 def picked_columns(columns: Columns, rows: I64) -> Columns:
     """Return some rows of columns."""
-    return {name: column[rows] for name, column in columns.items()}
+    return {name: column.take(rows) for name, column in columns.items()}
 
 
 def events_of(columns: Columns, rows: I64) -> Events:
