@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from fxframework.kernels.buffers import gathered
 
 __all__ = [
     "begins_of_runs", "dense", "ends_of_runs", "joined_ranges", "order_and_keys", "outer_first",
-    "outermost", "places_among", "run_of", "sort", "stable_order",
+    "outermost", "places_among", "run_of", "stable_order",
 ]  # fmt: skip
 
 I32 = NDArray[np.int32]
@@ -50,16 +50,17 @@ def order_and_keys(
     key_bits = int(above_lowest.max()).bit_length()
     free_bits = WORD_BITS - (keys.size - 1).bit_length()
     is_of_long_runs = descents <= keys.size // LONG_RUN
+    kind: Literal["stable", "quicksort"] = "stable" if is_of_long_runs else "quicksort"
     if key_bits <= RADIX_BITS or (key_bits <= 2 * RADIX_BITS and not is_of_long_runs):
         return _order_by_digits(above_lowest, key_bits), None
     if key_bits <= free_bits:
-        order, in_order = _order_beside_rows(above_lowest)
+        order, in_order = _order_beside_rows(above_lowest, kind)
         return order, in_order.view(np.int64) + lowest
     # By the lower bits first, then by the upper ones, which leaves equal ones as they are.
     upper = above_lowest >> np.uint64(free_bits)
     above_lowest &= np.uint64((1 << free_bits) - 1)
-    by_lower, _ = _order_beside_rows(above_lowest)
-    by_upper, _ = _order_beside_rows(upper[by_lower])
+    by_lower, _ = _order_beside_rows(above_lowest, kind)
+    by_upper, _ = _order_beside_rows(upper[by_lower], kind)
     return by_lower[by_upper], None
 
 
@@ -72,26 +73,16 @@ def _order_by_digits(keys: U64, bits: int) -> I64:
     return order
 
 
-def sort(numbers: NDArray[Any]) -> None:
-    """Sort numbers in place.
-
-    Where they descend seldom, they are a few ascending runs, and these are merged.
-    """
-    descents = np.count_nonzero(numbers[1:] < numbers[:-1])
-    is_of_long_runs = descents <= numbers.size // LONG_RUN
-    numbers.sort(kind="stable" if is_of_long_runs else "quicksort")
-
-
-def _order_beside_rows(keys: U64) -> tuple[I64, U64]:
+def _order_beside_rows(keys: U64, kind: Literal["stable", "quicksort"]) -> tuple[I64, U64]:
     """Return the stable order of keys, and the keys in that order.
 
     A key and its row share a word: numpy sorts plain numbers many times as fast as by argsort, and
-    no two words are equal. The keys are overwritten.
+    no two words are equal. The keys are overwritten. A stable sort merges runs that ascend.
     """
     row_bits = np.uint64((keys.size - 1).bit_length())
     keys <<= row_bits
     keys |= np.arange(keys.size, dtype=np.uint64)
-    sort(keys)
+    keys.sort(kind=kind)
     low_bits = np.uint64((1 << int(row_bits)) - 1)
     order = (keys & low_bits).view(np.int64)
     keys >>= row_bits

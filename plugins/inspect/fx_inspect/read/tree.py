@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fx_inspect.read.chains import bounds_of, end_of_part
 from fxframework.kernels.pools import codes_of
-from fxframework.kernels.sorting import begins_of_runs, sort, stable_order
+from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.kernels.stretches import copied
 from fxframework.model.strings import StringPool
 
@@ -224,18 +224,13 @@ def repeated(owners: I32, codes: I32, different: int, most: int) -> tuple[I64, i
                 owners_left = owners[start:]
                 stop = start + int(np.searchsorted(owners_left, owners_left[0], "right"))
         keys = owners[start:stop].astype(np.int64) * different + codes[start:stop]
-        in_order = keys
-        if (keys[1:] < keys[:-1]).any():
-            in_order = keys.copy()
-            sort(in_order)
+        # Keys are mostly in order, which a stable sort makes use of.
+        in_order = np.sort(keys, kind="stable")
         is_repeat = in_order[1:] == in_order[:-1]
         repeat_count = int(np.count_nonzero(is_repeat))
         if repeat_count and count < most:
             order = np.argsort(keys, kind="stable")
-            ordered_keys = keys[order]
-            is_again = ordered_keys[1:] == ordered_keys[:-1]
-            rows_again = order[1:][is_again]
-            sort(rows_again)
+            rows_again = np.sort(order[1:][is_repeat], kind="stable")
             repeated_rows.append(start + rows_again)
         count += repeat_count
         start = stop

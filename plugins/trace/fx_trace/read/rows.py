@@ -38,6 +38,7 @@ from fx_trace.read.blocks import (
     Pairs,
     TraceBlocks,
     TraceFile,
+    places_of,
     trace_format,
 )
 from fx_trace.read.chunk_maker import ROWS_OF, ChunkMaker
@@ -315,11 +316,9 @@ class RowReader(TraceBlocks, ChunkMaker):
         is_missing = reference.codes < 0
         if not reference.own.all_sound:
             is_missing &= sound[reference.rows]
-        missing: Any = slice(None)
-        if not is_missing.all():
-            missing = np.flatnonzero(is_missing)
-            if not missing.size:
-                return
+        if not is_missing.any():
+            return
+        missing = places_of(is_missing)
         numbers = reference.numbers[missing]
         if reference.table is STRINGS:
             reference.codes[missing] = self.markers_of(numbers)

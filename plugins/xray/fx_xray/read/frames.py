@@ -391,10 +391,8 @@ class FdrPolicy:
         self.is_open |= bool((kind <= FUNCTION).any())
         # Functions that follow one another are one row.
         is_function = kind == FUNCTION
-        begins_row = np.ones(kind.size, np.bool_)
-        np.logical_and(is_function[1:], is_function[:-1], out=begins_row[1:])
-        np.logical_not(begins_row[1:], out=begins_row[1:])
-        first = np.flatnonzero(begins_row)
+        goes_on = np.append(False, is_function[1:] & is_function[:-1])
+        first = np.flatnonzero(~goes_on)
         behind = np.append(first[1:], kind.size)
         self.add(begin[first], end[behind - 1], behind - first, kind[first])
         return kind.size, is_stopped
