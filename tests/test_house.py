@@ -160,8 +160,8 @@ CODE_OF_A_RULE = re.compile(r'^(\w+) = Rule\(\s*"((?:[A-Z]+|\$\{CODE\})\d{4})"',
 def catalogues() -> dict[str, dict[str, str]]:
     """The names of rules by code, for each folder of product code that has a rules.py."""
     names_by_folder = {}
-    for path in files(".py", ".in", under=CODE):
-        if path.name in {"rules.py", "rules.py.in"}:
+    for path in files(".py", under=CODE):
+        if path.name == "rules.py":
             names_and_codes = CODE_OF_A_RULE.findall(path.read_text("utf-8"))
             folder = path.parent.relative_to(ROOT).as_posix()
             names_by_folder[folder] = {code: name for name, code in names_and_codes}
@@ -191,7 +191,7 @@ def test_findings_have_names() -> None:
         all_codes |= dict.fromkeys(names, "")
     literals_by_file = {}
     for path in files(".py", ".pxd", ".in", under=CODE):
-        if path.name.removesuffix(".in") == "rules.py" or "tests" in path.parts:
+        if path.name == "rules.py" or "tests" in path.parts:
             continue
         file = path.relative_to(ROOT).as_posix()
         own_names: dict[str, str] = {}

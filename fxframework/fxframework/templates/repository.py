@@ -1,8 +1,7 @@
 """Repository: makes the files of a new plugin from the templates of its kind.
 
-A template is a file in a folder of this package whose name ends in ``.in``; each ``$word`` in it is
-replaced (``string.Template``). If a kind has several folders, files of later ones replace files of
-earlier ones.
+A template is a text ``NAME.in`` in this package with the files of a repository, each after a line
+``-- PATH --``; each ``$word``, also in paths, is replaced (``string.Template``).
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import string
 import tempfile
 from collections.abc import Mapping
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import attrs
@@ -30,18 +28,13 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "step": ("common", "step"),
     "device": ("common", "device"),
 }
-"""Folders of templates by kind of plugin."""
+"""Templates by kind of plugin."""
 SMALL: Mapping[str, tuple[str, ...]] = {"format": ("format-small",)}
-"""Folders of the templates of one module and its test, by kind of plugin."""
-SUFFIX = ".in"
+"""Templates of one module and its test, by kind of plugin."""
+FILE = re.compile(r"^-- (\S+) --\n", re.MULTILINE)
+"""The line before a file in a template."""
 PREFIX = "fx-"
 """Prefix of the names of distributions."""
-PACKAGE = "PACKAGE"
-"""Placeholder for the name of the package in paths."""
-MODULE = "MODULE"
-"""Placeholder for the name of the one module in paths."""
-DOT = "dot-"
-"""Placeholder for the dot of hidden files, so that templates are not hidden."""
 MOST = 32
 """The most characters in a name."""
 
@@ -97,26 +90,13 @@ def render(kind: str, name: Name, *, small: bool = False) -> dict[str, str]:
     Raises KeyError for an unknown kind.
     """
     files: dict[str, str] = {}
-    words = name.words
-    folders_by_kind = SMALL if small else KINDS
-    for folder in folders_by_kind[kind]:
-        for template_path, text in _templates(resources.files(__package__) / folder):
-            path = template_path.removesuffix(SUFFIX).replace(PACKAGE, name.package)
-            path = path.replace(MODULE, words["prefix"]).replace(DOT, ".")
-            files[path] = string.Template(text).substitute(words, API=API)
+    templates_by_kind = SMALL if small else KINDS
+    for template in templates_by_kind[kind]:
+        text = resources.files(__package__).joinpath(f"{template}.in").read_text("utf-8")
+        filled = string.Template(text).substitute(name.words, API=API)
+        _, *paths_and_texts = FILE.split(filled)
+        files |= zip(paths_and_texts[::2], paths_and_texts[1::2], strict=True)
     return dict(sorted(files.items()))
-
-
-def _templates(folder: Traversable, path_of_folder: str = "") -> list[tuple[str, str]]:
-    """Return path and text of every template in a folder."""
-    templates: list[tuple[str, str]] = []
-    for entry in folder.iterdir():
-        path = path_of_folder + entry.name
-        if entry.is_dir():
-            templates += _templates(entry, f"{path}/")
-        elif path.endswith(SUFFIX):
-            templates.append((path, entry.read_text("utf-8")))
-    return templates
 
 
 def write(files: Mapping[str, str], target: Path) -> None:
