@@ -77,7 +77,7 @@ def command(
         from fxframework.exporters.page import page
 
         with session.sink(html, force=force) as sink:
-            sink.write(page("fxframework.exporters.oddities", "odd", data))
+            sink.write(page("odd", data))
         session.screen.note(f"wrote {html}: {amount(sink.written, 'byte')}")
     return worst(*statuses)
 

@@ -1,4 +1,4 @@
-"""Pages: one HTML file from a template, its style, its script and its data; it loads nothing."""
+"""Pages: one HTML file from a template in ``pages`` and its data; it loads nothing."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from typing import Any
 
 from fxframework.kit.json_fields import encodable
 
-__all__ = ["page"]
+__all__ = ["page", "template"]
 
 
-def page(package: str, name: str, data: Mapping[str, Any]) -> bytes:
-    """Return the page of the template ``name`` (.html, .css, .js) of a package, with its data.
+def page(name: str, data: Mapping[str, Any]) -> bytes:
+    """Return the page of the template ``name`` (.html), with its data.
 
     Its style follows that of all pages, page.css, which has their colours, dark ones too.
     """
-    folder = files(package)
-    text = folder.joinpath(f"{name}.html").read_text("utf-8")
-    shared_style = files("fxframework.exporters").joinpath("page.css").read_text("utf-8")
     # Sums of times may have more than 64 bits, which orjson rejects.
     json_text = json.dumps(
         encodable(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False
     )
     replacements = {
-        "{style}": shared_style + folder.joinpath(f"{name}.css").read_text("utf-8"),
-        "{script}": folder.joinpath(f"{name}.js").read_text("utf-8"),
+        "{style}": template("page.css"),
         # Escape `<`, so that no data can end the script element.
         "{data}": json_text.replace("<", "\\u003c"),
     }
+    text = template(f"{name}.html")
     for mark, replacement in replacements.items():
         before, _, behind = text.partition(mark)
         text = before + replacement + behind
     return text.encode()
+
+
+def template(name: str) -> str:
+    """Return a file that pages are made of."""
+    return files("fxframework.exporters").joinpath("pages", name).read_text("utf-8")

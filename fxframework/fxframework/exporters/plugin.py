@@ -216,7 +216,7 @@ EXPORTERS = (
         title="a flame graph as one SVG, which zooms and searches in a browser",
         accepts=CALLS,
         suffixes=(".svg", ".svg.gz"),
-        open=lazy("fxframework.exporters.flamegraph.export:FlameExport"),
+        open=lazy("fxframework.exporters.flamegraph:FlameExport"),
         options=(
             WEIGHT,
             Option("thread", True, "begin with a frame for each thread; no: sum over threads"),

@@ -126,7 +126,7 @@ def _page(comparison: Comparison, widths: str, timelines: Sequence[Mapping[str, 
         "moves": moves,
         "timelines": in_one_order(timelines) if len(timelines) == 2 else [],
     }
-    return page("fxframework.exporters.comparison", "compare", data)
+    return page("compare", data)
 
 
 def _call(change: Change, runs: tuple[int, int]) -> list[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from fxframework.analysis.calls import Functions
 from fxframework.analysis.comparison import Comparison
 from fxframework.analysis.tree import CallTree
-from fxframework.exporters.flamegraph.export import Picture
+from fxframework.exporters.flamegraph import Picture
 from fxframework.kit.shown import brief
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import StringPool

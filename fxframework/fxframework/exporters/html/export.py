@@ -179,7 +179,7 @@ class HtmlExport(Export):
         slowest = self._data["slowest"]
         slowest.sort(key=lambda entry: -entry["dur"])
         del slowest[MOST["slowest"] :]
-        self._sink.write(page("fxframework.exporters.html", "report", self._data))
+        self._sink.write(page("report", self._data))
         return super().close()
 
     def _begins(self, start: int) -> str:

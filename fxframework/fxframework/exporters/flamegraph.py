@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from importlib import resources
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.tree import CallTree, merged
 from fxframework.exporters.columns import first_of_runs, starts_of
+from fxframework.exporters.page import template
 from fxframework.exporters.stacks import stacks_of
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
@@ -194,14 +194,13 @@ class Picture:
 
     def svg(self, title: str) -> Iterator[str]:
         """Yield the picture, piece by piece."""
-        folder = resources.files("fxframework.exporters.flamegraph")
         levels = max((frame.level for frame in self._frames), default=0) + 1
         height = TOP + levels * ROW + BOTTOM
         yield (
             '<?xml version="1.0" encoding="UTF-8"?>\n'
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
             f'viewBox="0 0 {WIDTH} {height}">\n'
-            f"<style>{folder.joinpath('graph.css').read_text('utf-8')}</style>\n"
+            f"<style>{template('graph.css')}</style>\n"
             f'<text id="title" x="{WIDTH / 2}" y="20" text-anchor="middle" font-size="16">'
             f"{escape(_valid(title))}</text>\n"
             f'<text id="back" x="8" y="20"></text><text id="find" x="{WIDTH - 60}" y="20">Search'
@@ -210,8 +209,7 @@ class Picture:
         )
         for frame in self._frames:
             yield self._frame(frame)
-        script = folder.joinpath("graph.js").read_text("utf-8")
-        yield f"<script><![CDATA[{script}]]></script>\n</svg>\n"
+        yield f"<script><![CDATA[{template('graph.js')}]]></script>\n</svg>\n"
 
     def _frame(self, frame: Frame) -> str:
         """Return the elements of a frame: tip, rectangle, and as much of its name as fits."""

@@ -1,1 +1,0 @@
-"""The exporter `flamegraph` and the style and script of its pictures."""

@@ -1,1 +1,0 @@
-"""The page of the reasons of slow calls."""
