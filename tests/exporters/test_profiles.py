@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 import fxframework as fxf
 from fx_trace import sample as traces
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.exporters import plugin
-from fxframework.exporters import flamegraph
+from fxframework.exporters import flamegraph, plugin
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.registry import Exporter, parse_options

@@ -82,6 +82,14 @@ class Templates:
             self._numbers[text] = number
         return number
 
+    def shared_texts(self, texts: Sequence[bytes]) -> I64:
+        """Return the numbers of texts, of equal ones the same, int64 of shape (texts,)."""
+        numbers = self._numbers
+        new_texts = [text for text in dict.fromkeys(texts) if text not in numbers]
+        first_number = self._add(new_texts)
+        numbers.update(zip(new_texts, range(first_number, self._count), strict=True))
+        return np.array([numbers[text] for text in texts], np.int64)
+
     def texts(self, texts: Sequence[bytes]) -> I64:
         """Return numbers of texts that are used once, int64 of shape (texts,)."""
         return self._add(texts) + np.arange(len(texts))
@@ -107,7 +115,7 @@ class Templates:
         key = tuple(texts)
         numbers = self._lasting.get(key)
         if numbers is None:
-            numbers = self._lasting[key] = np.array([self.text(text) for text in texts])
+            numbers = self._lasting[key] = self.shared_texts(texts)
         return numbers
 
     def column(self, data: NDArray[np.uint8], bounds: I64) -> I64:

@@ -158,7 +158,7 @@ class Numbered:
         """Make the texts of codes, and return their numbers."""
         texts = [self._make(code).encode() for code in codes]
         if self._shared:
-            return np.array([self._templates.text(text) for text in texts], np.int64)
+            return self._templates.shared_texts(texts)
         return self._templates.texts(texts)
 
 

@@ -200,11 +200,11 @@ def parts_of(layout: Layout, known: Mapping[Field, int], *, is_long: bool) -> tu
 def measured_part(layout: Layout, plus: int, field: Field, *, is_long: bool) -> ItemPart | None:
     """Return a field that the first word measures, behind ``plus`` bytes; None for others."""
     if field.part_in_word is not None:
-        part: ItemPart = field.part_in_word(layout.places(), plus, is_long)
+        part: ItemPart = field.part_in_word(layout.places, plus, is_long)
         return part
     if not isinstance(field, Listed):
         return part_of(layout, plus, field)
-    place: Place | None = layout.places().get(field.count)  # type: ignore[call-overload]
+    place: Place | None = layout.places.get(field.count)  # type: ignore[call-overload]
     if place is None or place.offset:
         return None
     if not isinstance(field.item, Integer):

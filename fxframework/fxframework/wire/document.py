@@ -48,7 +48,7 @@ def _section(layout: Layout) -> str:
 
 
 def _rows(layout: Layout) -> Iterator[str]:
-    places = layout.places()
+    places = layout.places
     for field in layout.fields:
         if isinstance(field, Check):
             continue

@@ -189,7 +189,7 @@ class Family:
 
     def take_fields(self, layout: Any) -> None:
         """Find the kind and the size among the fields of the base class."""
-        self.places = layout.places()
+        self.places = layout.places
         for field in layout.fields:
             if field.role and field not in self.places:
                 raise declaration_error(self.base, field, "has no fixed place")

@@ -371,7 +371,7 @@ def resumption_of(base: type[Record], classes: list[type[Record]]) -> Resumption
     if resume is None:
         return None
     layout = classes[0].layout
-    places = {field.name: (0, place) for field, place in layout.places().items()}
+    places = {field.name: (0, place) for field, place in layout.places.items()}
     items = None
     items_at = 0
     holds = resume.holds
@@ -384,7 +384,7 @@ def resumption_of(base: type[Record], classes: list[type[Record]]) -> Resumption
             raise declaration_error(base, None, "resume: its items have no fixed place")
         items_at = sum(filter(None, sizes))
         # A record that holds one item is as likely as that.
-        of_item = {field.name: (items_at, place) for field, place in holds.layout.places().items()}
+        of_item = {field.name: (items_at, place) for field, place in holds.layout.places.items()}
         places = of_item | places
     likely = []
     for name, numbers in resume.likely.items():
@@ -412,7 +412,7 @@ def prefix_numbers(layout: Layout) -> tuple[int, ...]:
         return UNFIT
     numbers_of_place = NOWHERE
     if prefix.leaf is not None:
-        place = layout.places()[prefix.leaf]
+        place = layout.places[prefix.leaf]
         numbers_of_place = place.offset, place.nbytes, place.shift, wrapped(place.mask)
     return (
         *numbers_of_place, prefix.unit, prefix.plus, prefix.least, prefix.text_at, prefix.until,
@@ -431,7 +431,7 @@ def prefix_of(layout: Layout) -> Prefix | None:
     text_at = 0
     until = -1
     align = 1
-    places = layout.places()
+    places = layout.places
     for field in layout.fields:
         if field.when is not None or field.tail:
             return None
@@ -534,7 +534,7 @@ def walk_of(layout: Layout) -> tuple[Any, ...] | None:
             return None
         if prefix.leaf is None:
             return prefix.plus, prefix.plus
-        place = layout.places()[prefix.leaf]
+        place = layout.places[prefix.leaf]
         unit = prefix.unit
         plus = prefix.plus
         head = prefix.least
@@ -599,7 +599,7 @@ def items_of(layout: Layout, *, big: bool = False) -> Items:
     kind_at = 0
     kinds = 1
     if shape.tag is not None:
-        kind_place = layout.places()[shape.tag]
+        kind_place = layout.places[shape.tag]
         kind_at = kind_place.shift
         kinds = kind_place.mask + 1
         if kind_place.end > WORD or kinds > MOST_KINDS:
@@ -711,7 +711,7 @@ def part_of(layout: Layout, plus: int, field: Field) -> ItemPart | None:
             rules["bad"] = 0
     if length is None:  # all that the item has left
         return ItemPart(STATED, plus, **rules)
-    places = layout.places()
+    places = layout.places
     if isinstance(length, Calculation) and length.symbol == "-" and length.right is AT:
         # ``size - AT`` is all that the item has left, if the item states this size.
         leaf, unit, plus_of_size = length.left.linear() or (length, 0, 0)
@@ -746,7 +746,7 @@ def stated_by(layout: Layout) -> StatedSize:
     if family.size is not None:
         place = family.places[family.size]
         return StatedSize(WORD, place.shift, place.mask, family.unit, family.plus)
-    for field, place in layout.places().items():
+    for field, place in layout.places.items():
         equals: Any = getattr(field, "equals", None)
         if equals is SIZE:
             return StatedSize(WORD, place.shift, place.mask)

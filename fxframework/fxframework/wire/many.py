@@ -142,7 +142,7 @@ class FileNumbers:
 @functools.cache
 def numbers_by_name(layout: Any) -> dict[str, tuple[Any, Any]]:
     """Return the numbers of a layout, and the place of each that is the same in every record."""
-    return {field.name: (field, place) for field, place in layout.places().items()}
+    return {field.name: (field, place) for field, place in layout.places.items()}
 
 
 def as_index(where: NDArray[Any]) -> I64:

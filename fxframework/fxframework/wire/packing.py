@@ -200,7 +200,7 @@ def put_numbers(
     """
     kinds = dict(zip(layout.family.kinds, layout.kind, strict=False))
     words: dict[Part, Numbers] = {}
-    for field, place in layout.places().items():
+    for field, place in layout.places.items():
         if not isinstance(field, Number):
             continue
         number = kinds.get(field, numbers.get(field.name, 0))

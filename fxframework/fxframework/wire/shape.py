@@ -121,7 +121,7 @@ class Shape:
             self.family.take_fields(self)
         self._check_options(options, family)
         if self.mark is not None:
-            self.mark_place = self.places()[self.mark]
+            self.mark_place = self.places[self.mark]
 
     def _equal_to_size(self) -> Iterator[Number]:
         """Yield the numbers that are equal to something of the record's size."""
@@ -309,8 +309,9 @@ class Shape:
         # Fields that ``keys`` does not name come last, in the order of the file.
         return Fields(sorted(self.public, key=lambda field: rank.get(field.name, len(rank))))
 
+    @functools.cached_property
     def places(self) -> dict[Field, Place]:
-        """Return the places of the numbers whose place is the same in every record."""
+        """The places of the numbers whose place is the same in every record."""
         places: dict[Field, Place] = {}
         offset = 0
         word_offset = 0
@@ -340,7 +341,7 @@ class Shape:
 
     def place(self, name: str) -> Place:
         """Return the place of the field with this name, which is the same in every record."""
-        return self.places()[self.by_name[name]]
+        return self.places[self.by_name[name]]
 
     def bits(self, name: str) -> WordBits:
         """Return a field of bits for code that takes words apart, compiled kernels among it."""

@@ -510,7 +510,7 @@ BLOCKS: Final[Mapping[str, Mapping[int, type[Any]]]] = {
 def reserved_masks(cls: type[Any]) -> tuple[int, int]:
     """Return the bits of the first two words that are zero in a sound block of a class."""
     masks = {0: 0, WORD: 0}
-    for field, place in cls.layout.places().items():
+    for field, place in cls.layout.places.items():
         if place.offset in masks:
             unnamed = cls.layout.words.get(field, (0, 0))[1]
             named = place.mask << place.shift if field.name == "_reserved" else 0

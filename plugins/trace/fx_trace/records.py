@@ -835,7 +835,7 @@ def undefined_kind(header: int) -> str:
     if issubclass(cls, LargeRecord):
         is_blob = cls.layout.place("large_type").of(header) == LargeType.BLOB
         name = "blob_format" if is_blob else "large_type"
-    field, place = next(found for found in cls.layout.places().items() if found[0].name == name)
+    field, place = next(found for found in cls.layout.places.items() if found[0].name == name)
     return f"{field.doc} {place.of(header)}"
 
 

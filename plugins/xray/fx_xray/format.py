@@ -526,7 +526,7 @@ def packer(record: type[wire.Record]) -> Callable[..., bytes]:
     """
     struct_format = "<B"
     packed_end = 1
-    for field, field_place in record.layout.places().items():
+    for field, field_place in record.layout.places.items():
         if field_place.offset and isinstance(field, Integer):
             gap = field_place.offset - packed_end
             struct_format += f"{gap}x{_letter(field, field_place)}"

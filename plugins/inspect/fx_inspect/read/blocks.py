@@ -529,7 +529,7 @@ def _next_of(where: NDArray[np.bool_]) -> I64:
 
 def _behind_places(layout: Any) -> frozenset[Any]:
     """Return the fields of blocks from the first one on that has no fixed place."""
-    places = layout.places()
+    places = layout.places
     for number, field in enumerate(layout.fields):
         if field not in places and not isinstance(field, Float):
             return frozenset(layout.fields[number:])

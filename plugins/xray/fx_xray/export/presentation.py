@@ -20,7 +20,6 @@ from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG
 from fx_xray.read.events import Events, joined, parts_of, picked
 from fx_xray.read.views import chosen_events, whole_of
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
-from fxframework.kernels.sorting import places_among
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import Export, decoded, empty_refusal
 from fxframework.kit.memo import Memo
@@ -164,7 +163,7 @@ def argument_members(
     stops = np.cumsum(counts)
     starts = stops - counts
     name_texts = [name(number).encode() for number in range(counts.max(initial=0))]
-    names = np.array([templates.text(text) for text in name_texts], np.int64)
+    names = templates.shared_texts(name_texts)
     # Arguments count from 0 in each event: 0 1 0 1 2 for events with 2, 0 and 3 of them.
     argument_number = np.arange(values.size) - np.repeat(starts, counts)
     no_suffix = templates.text(b"")
@@ -196,8 +195,9 @@ def names_of(capture: Capture, show: Callable[[str], str], dropped: Counter[str]
     changed: set[int] = set()
 
     def make(function: int) -> str:
-        place = int(places_among(np.array([function]), ids)[0])
-        code = int(codes[place]) if place >= 0 else -1
+        place = int(ids.searchsorted(function))
+        is_known = place < ids.size and ids[place] == function
+        code = int(codes[place]) if is_known else -1
         if code < 0:
             return show(str(function))
         losses = dropped

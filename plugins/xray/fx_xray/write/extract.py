@@ -166,7 +166,7 @@ def _with_garbage(header: FileHeader, head: bytes, *, big: bool) -> bytes:
     """Return the bytes of a header with those bits of another one that have no meaning."""
     data = np.array(bytearray(header.pack()))
     start = np.zeros(1, np.int64)
-    for field, place in FileHeader.layout.places().items():
+    for field, place in FileHeader.layout.places.items():
         if not field.public:
             number = wrapped(place.get(memoryview(head), 0, big))
             place.put_many(data, start, np.array([number]))

@@ -182,7 +182,7 @@ class Packer(ABC):
             rows = np.flatnonzero(mask)
             if not rows.size:
                 continue
-            names = columns.keys() & {field.name for field in record.layout.places()}
+            names = columns.keys() & {field.name for field in record.layout.places}
             numbers = {name: columns[name][rows] for name in names}
             try:
                 put_numbers(out, places[rows], record.layout, numbers, self.state)
