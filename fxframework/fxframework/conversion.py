@@ -553,10 +553,11 @@ class _Merge(_Tables):
             message = f"{capture.format} captures cannot be written as {target.format}"
             if len(self.captures) > 1 and capture.format == target.format:
                 message = f"several {target.format} captures cannot be merged into one file"
+            others = [each for each in targets_for(self.host, capture) if each is not target]
             raise UsageError(
                 message,
                 path=capture.name,
-                remedy=f"they can become: {target_names(targets_for(self.host, capture))}",
+                remedy=f"they can become: {target_names(others)}",
             )
 
     def _open_session(self, sink: Sink) -> Any:

@@ -290,6 +290,17 @@ def test_another_format_cannot_be_written(host: Host, tmp_path: Path) -> None:
     assert "records captures cannot be written as toy" in result.stderr
 
 
+def test_several_trees_are_not_offered_what_is_refused(tmp_path: Path) -> None:
+    tree = tmp_path / "tree.inspect"
+    tree.write_bytes(fxf.Host().readers["inspect"].sample(4096))
+    result = run_cli("convert", tree, tree, tmp_path / "both.inspect")
+    assert result.exit_code == ExitCode.USAGE
+    assert "several inspect captures cannot be merged into one file" in result.stderr
+    offered = result.stderr.partition("they can become: ")[2].strip().split(", ")
+    assert "json" in offered
+    assert "inspect" not in offered
+
+
 def test_several_inputs_into_one_exporter(host: Host, sample: Path, tmp_path: Path) -> None:
     result = run_cli("convert", sample, sample, "-", "-t", "text", host=host)
     assert result.text.count("mark one") == 2

@@ -55,6 +55,8 @@ class Plugin:
                 raise UsageError("no", remedy="do something else")
             case "nonsense":
                 return 3
+            case "not plain":
+                return Outcome.ok(number=1 << 64)
             case "nothing":
                 return None
         run.put(given.output, str(run.rng("x").random()).encode())
@@ -134,6 +136,10 @@ def test_what_fails_an_expectation_lets_the_others_be_held(mine: Host, plugin: P
         ("raise", "ValueError: a bug"),
         ("refuse", "no; do something else"),
         ("nonsense", "TypeError: the step returned 3, not an Outcome"),
+        (
+            "not plain",
+            "TypeError: the facts of the step are not JSON: Integer exceeds 64-bit range",
+        ),
     ],
 )
 def test_what_raises_ends_the_scenario_and_is_told(mine: Host, word: str, message: str) -> None:

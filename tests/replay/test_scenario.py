@@ -50,6 +50,7 @@ def thread(script: str) -> str:
         (RUN + "for = true\n", "step[0].for", "a duration"),
         (RUN + 'for = "2 years"\n', "step[0].for", "a duration"),
         (RUN + 'for = "0.3ns"\n', "step[0].for", "a duration"),
+        (RUN + 'for = "18446744073709551616ns"\n', "step[0].for", "63 bits of nanoseconds"),
         (RUN + 'for = "-1s"\n', "step[0].for", "0 or more"),
         (RUN + "budget = 0\n", "step[0].budget", "1 or more"),
         (RUN + "crashes = 1.0\n", "step[0].crashes", "is 1.0, not an integer"),

@@ -16,6 +16,7 @@ from fxframework.errors import Catalogue, Rule, Severity, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView
+from fxframework.kit import Export
 from fxframework.kit.omitted import omitted_columns
 from fxframework.kit.salvage import Loss, salvage_records
 from fxframework.model.capture import Capture, OpenRequest, Summary
@@ -392,6 +393,20 @@ class SpecimenExport:
         return {"every column but ts, such as zz_added": 1}
 
 
+class LatestExport(Export):
+    """The two latest times."""
+
+    def write(self, capture: Capture) -> None:
+        table = capture.table("instants")
+        latest = np.sort(table["ts"])[-2:]
+        self._sink.write(b"".join(b"%d\n" % ts for ts in latest))
+        self._dropped["instants"] += len(table)
+        if "counts all rows" not in FAULTS:
+            self._dropped["instants"] -= len(latest)
+        for column in set(table.columns) - {"ts"}:
+            self._dropped[f"instants.{column}"] += len(latest)
+
+
 def sniff(probe: Probe) -> Confidence:
     """CERTAIN for the magic."""
     if "sniff raises" in FAULTS:
@@ -437,4 +452,6 @@ def fx_writers() -> Iterable[Writer]:
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
     return [Exporter(name="times", title="times, one per line", accepts=frozenset({"instants"}),
-                     suffixes=(".times",), open=SpecimenExport)]  # fmt: skip
+                     suffixes=(".times",), open=SpecimenExport),
+            Exporter(name="latest", accepts=frozenset({"instants"}), open=LatestExport,
+                     title="the two latest times", streams=False)]  # fmt: skip

@@ -75,6 +75,15 @@ class TestSoundExporter(_OneModule, ExporterContract):
         assert len(output.split()) >= len(capture.table("instants"))
 
 
+class TestShortList(_OneModule, ExporterContract):
+    """Of the latest times, another takes the place of one that is missing."""
+
+    name = "latest"
+
+    def samples(self) -> Iterable[Sample]:
+        yield Sample("five.specimen", specimen.SAMPLE)
+
+
 READER_FAULTS = {
     "allocates what is declared": "test_memory_follows_the_input",
     "batches lose a row": "test_batches_are_the_table",
@@ -156,12 +165,14 @@ EXPORTER_FAULTS = {
     "swallows failures": "test_a_failure_leaves_nothing_behind",
     "writes at once": "test_a_file_appears_whole_or_not_at_all",
 }
+SHORT_LIST_FAULTS = {"counts all rows": "test_a_row_that_is_missing_is_noticed"}
 
 
 FAULTS = [
     *((TestSoundReader, *pair) for pair in READER_FAULTS.items()),
     *((TestSoundWriter, *pair) for pair in WRITER_FAULTS.items()),
     *((TestSoundExporter, *pair) for pair in EXPORTER_FAULTS.items()),
+    *((TestShortList, *pair) for pair in SHORT_LIST_FAULTS.items()),
 ]
 
 

@@ -233,6 +233,7 @@ def _run_step(step: Step, run: Run) -> StepReport:
             outcome = Outcome()
         elif not isinstance(outcome, Outcome):
             raise TypeError(f"the step returned {outcome!r}, not an Outcome")
+        _check_facts(outcome)
     except MissingExtraError:
         raise  # ends the command with the install line
     except Exception as raised:  # noqa: BLE001 (reported)
@@ -247,6 +248,16 @@ def _run_step(step: Step, run: Run) -> StepReport:
         seconds=time.perf_counter() - start_time,
         error=error,
     )
+
+
+def _check_facts(outcome: Outcome) -> None:
+    """Check that the report, which is JSON, can have the facts of a step. Raises TypeError."""
+    import orjson
+
+    try:
+        orjson.dumps(dict(outcome.facts))
+    except TypeError as error:
+        raise TypeError(f"the facts of the step are not JSON: {error}") from error
 
 
 def _message(error: BaseException) -> str:

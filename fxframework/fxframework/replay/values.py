@@ -38,6 +38,8 @@ TYPE_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: 
 """The simple types, as named in messages."""
 SHOWN = 60
 """The most characters of an invalid value to show in a message."""
+TOO_LONG = 1 << 63
+"""Nanoseconds that a time of Zircon, and of most formats, cannot hold."""
 Structure = Callable[[Any, Any], Any]
 """Converts a value to a type; the second argument, the type, is that of cattrs' hooks."""
 
@@ -200,9 +202,12 @@ def _structure_simple(value: Any, wanted_type: type) -> Any:
 
 def _structure_duration(value: Any, _: type) -> Duration:
     try:
-        return nanoseconds(value)
+        duration = nanoseconds(value)
     except ValueError as error:
         raise _InvalidValueError(str(error)) from None
+    if abs(duration) >= TOO_LONG:
+        raise _InvalidValueError(f"is {shown(value)}, which 63 bits of nanoseconds cannot hold")
+    return duration
 
 
 def _hook_of_class(wanted_type: Any, converter: cattrs.Converter) -> Structure:
