@@ -72,6 +72,18 @@ def test_every_exported_name_has_a_section_of_the_reference(room: str) -> None:
     assert sorted(re.findall(r"^## `(\w+)`$", page, re.MULTILINE)) == sorted(exported)
 
 
+PUBLIC_MODULES = re.compile(
+    r".*/__init__\.py|(plugins|examples)/.*|fxframework/fxframework/(wire/declarations\.py|plugin\.py"
+    r"|(model|io|testing|registry|findings|errors)\b.*)"
+)
+
+
+def test_only_public_modules_list_their_names() -> None:
+    """Packages, and the modules of which the reference has every name."""
+    listing = [name for name in modules() if "\n__all__ = " in (ROOT / name).read_text("utf-8")]
+    assert not [name for name in listing if not PUBLIC_MODULES.fullmatch(name)]
+
+
 def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Yield functions, also those in others; statements have them, expressions do not."""
     for node in ast.iter_child_nodes(tree):

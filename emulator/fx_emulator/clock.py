@@ -7,8 +7,6 @@ from collections.abc import Callable
 from fx_emulator.errors import ClockError
 from fx_emulator.faults import ClockJump
 
-__all__ = ["VirtualClock"]
-
 _NS = 1_000_000_000
 
 

@@ -15,15 +15,6 @@ import attrs
 from fx_emulator.clock import VirtualClock
 from fx_emulator.errors import CpuError
 
-__all__ = [
-    "IA32_TIME_STAMP_COUNTER",
-    "IA32_TSC_ADJUST",
-    "IA32_TSC_AUX",
-    "Cpu",
-    "Processor",
-    "Tsc",
-]
-
 IA32_TIME_STAMP_COUNTER = 0x10
 """MSR: the counter. A write changes IA32_TSC_ADJUST by the same amount."""
 IA32_TSC_ADJUST = 0x3B

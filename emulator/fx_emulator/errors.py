@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "ClockError",
-    "CpuError",
-    "Crash",
-    "EmulatorError",
-    "MemoryAccessError",
-    "RightsError",
-    "VmoError",
-]
-
 
 class EmulatorError(Exception):
     """Base class of all errors that the emulator raises on purpose."""

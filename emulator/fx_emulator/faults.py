@@ -16,19 +16,6 @@ import attrs
 from fx_emulator.errors import Crash, EmulatorError
 from fx_emulator.memory import WORD
 
-__all__ = [
-    "BitFlip",
-    "ClockJump",
-    "Crash",
-    "CrashAfter",
-    "DropDatagram",
-    "Fault",
-    "FaultPlan",
-    "Faulty",
-    "FullBuffer",
-    "TornWrite",
-]
-
 
 def _count(_instance: object, attribute: attrs.Attribute[int], value: int) -> None:
     if value < 0:

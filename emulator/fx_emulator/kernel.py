@@ -25,24 +25,6 @@ from fx_emulator.vmo import FIRST_KOID
 if TYPE_CHECKING:
     from fxframework.model.target import SchedulerListener
 
-__all__ = [
-    "DeadlockError",
-    "EndlessLoopError",
-    "Event",
-    "Exit",
-    "Kernel",
-    "Migrate",
-    "Process",
-    "Random",
-    "Run",
-    "Signal",
-    "Sleep",
-    "Thread",
-    "ThreadState",
-    "Wait",
-    "Yield",
-]
-
 DEFAULT_PRIORITY = 16
 PRIORITIES = 32
 IDLE_KOID = 0

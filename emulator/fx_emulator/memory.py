@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 
 from fx_emulator.errors import Crash, EmulatorError, MemoryAccessError
 
-__all__ = ["Memory", "StoreFault", "StoreLog"]
-
 CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 """Flag for descriptors that children do not inherit; 0 where the system has none."""
 

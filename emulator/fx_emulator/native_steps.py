@@ -13,8 +13,6 @@ from fx_emulator.trace_buffer import TraceEngine
 from fxframework.errors import MissingExtraError
 from fxframework.kit.steps import Outcome, Run, parameter, table_schema
 
-__all__ = ["NativeArgument", "NativeRun", "NativeThread"]
-
 BUDGET = 10_000_000
 """Equals ``fx_emulator.native.machine.BUDGET``; a copy, so that the module is not loaded."""
 ORDERS = ("program", "tso")

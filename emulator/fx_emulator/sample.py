@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SCENARIO"]
-
-
 SCENARIO = """
 [scenario]
 name = "emulator"

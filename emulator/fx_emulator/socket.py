@@ -8,8 +8,6 @@ from typing import Literal
 
 from fx_emulator.errors import EmulatorError
 
-__all__ = ["DatagramFault", "DatagramSocket", "LogService"]
-
 DatagramFault = Callable[[int, bytes], bytes | None]
 """``(number, datagram) -> datagram``: what arrives of send ``number`` (from 0), or None."""
 

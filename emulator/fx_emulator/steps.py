@@ -25,8 +25,6 @@ from fx_emulator.vmo import MOST_BYTES, Vmo
 from fxframework.kit.steps import Duration, Outcome, Run, parameter
 from fxframework.model.target import Program, SchedulerListener
 
-__all__ = ["Machine", "MachineThread"]
-
 INVALID = ("disconnect", "count")
 DURABLE_FULL = ("drop", "stop", "pad")
 

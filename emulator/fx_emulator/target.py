@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from fx_emulator.native.process import LinuxProcess
     from fx_emulator.native.program import NativeProgram
 
-__all__ = ["Device", "Target"]
-
 Kind = Literal["vmo", "trace", "log"]
 
 

@@ -21,8 +21,6 @@ from fx_emulator.errors import Crash, EmulatorError
 if TYPE_CHECKING:
     from fxframework.model.target import Memory
 
-__all__ = ["Contents", "Mode", "Provider", "TraceEngine", "TraceManager"]
-
 Mode = Literal["oneshot", "circular", "streaming"]
 MODES: tuple[Mode, ...] = ("oneshot", "circular", "streaming")
 """Buffering modes, in the order of their numbers."""

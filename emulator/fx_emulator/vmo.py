@@ -17,8 +17,6 @@ from typing import Self
 from fx_emulator.errors import MemoryAccessError, RightsError, VmoError
 from fx_emulator.memory import Memory
 
-__all__ = ["DEFAULT_RIGHTS", "PAGE", "Mapping", "Rights", "Vmo"]
-
 PAGE = 4096
 FIRST_KOID = 1024
 """The first koid that the kernel assigns."""

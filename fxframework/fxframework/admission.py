@@ -13,8 +13,6 @@ import attrs
 
 from fxframework.registry import Option
 
-__all__ = ["descriptor_faults", "unmet_requirement"]
-
 HYPHENATED = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
 NAMES = {
     "Reader": HYPHENATED,

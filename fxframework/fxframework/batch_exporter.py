@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.table import Table
 
-__all__ = ["exporter"]
-
 Batches = Callable[..., Iterable[str | bytes]]
 LOCATING = frozenset({"row", "offset"})
 """Columns that only say where a row is."""

@@ -19,16 +19,6 @@ from typing import Any, Self, TypeVar
 
 from fxframework.errors import one_line
 
-__all__ = [
-    "PATIENCE",
-    "EscapeError",
-    "Interrupts",
-    "PrintGuard",
-    "contained",
-    "escape",
-    "in_time",
-]
-
 PATIENCE = 10.0
 """Seconds that a sniffer, the import of a plugin or a registration hook may take."""
 AGAIN = 0.02

@@ -64,19 +64,6 @@ if TYPE_CHECKING:
     from fxframework.model.selection import Selection
     from fxframework.model.timeline import Alignment, Line
 
-__all__ = [
-    "Action",
-    "Conversion",
-    "ConversionReport",
-    "InputReport",
-    "Salvage",
-    "SalvageReport",
-    "check_options",
-    "plan",
-    "plan_salvage",
-    "require_readable",
-]
-
 UNREADABLE_KINDS = frozenset({"padding", "damaged", "unknown"})
 """Kinds of records without readable contents; a capture of only these is unreadable."""
 RECORDS = "records"

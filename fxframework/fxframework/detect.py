@@ -11,8 +11,6 @@ from fxframework.errors import NoReaderError, NotACaptureError
 from fxframework.foreign import foreign
 from fxframework.registry import Confidence, Probe, Reader
 
-__all__ = ["Candidate", "Confidence", "Probe", "Ranking", "SniffFailure", "choose", "rank"]
-
 
 @attrs.frozen
 class Candidate:

@@ -10,8 +10,6 @@ import attrs
 
 from fxframework.registry import HEAD, Probe
 
-__all__ = ["CHROME", "PERFETTO", "Foreign", "foreign"]
-
 UNPACK = "unpack it with `{}`, then name the files"
 PACKET = 0x0A
 """Tag of a packet in a Perfetto trace: field 1, with a length."""

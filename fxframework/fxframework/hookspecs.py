@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.registry import DeviceKind, Exporter, Reader, StepKind, Writer
 
-__all__ = ["API", "PROJECT", "hookimpl", "hookspec"]
-
 PROJECT = "fxframework"
 API = 2
 """Version of the plugin API: the hooks, and what ``fxframework.plugin`` and the modules of the

@@ -68,8 +68,6 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.diagnostics import Diagnostic
 
-__all__ = ["Host", "Input", "Plugin", "PluginFailure", "default_host", "limits_of", "open"]
-
 T = TypeVar("T")
 GROUP = PROJECT
 """The entry-point group."""

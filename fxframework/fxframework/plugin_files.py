@@ -17,8 +17,6 @@ from types import ModuleType
 
 from fxframework.errors import PluginError, UsageError
 
-__all__ = ["PREFIX", "VARIABLE", "add", "listed", "load", "module_name", "restored", "stamp"]
-
 VARIABLE = "FXF_PLUGIN_PATH"
 """The environment variable."""
 PREFIX = "fxf_plugin_"

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.table import Table
 
-__all__ = ["JOINED", "Database", "Queries", "member_names"]
-
 JOINED = {
     "slices": "slices_with_names",
     "instants": "instants_with_names",

@@ -25,8 +25,6 @@ from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.selection import Selection
 from fxframework.targets import Target, find_target, matching_suffix
 
-__all__ = ["MOST_PARTS", "Split", "split"]
-
 I64 = NDArray[np.int64]
 MOST_PARTS = 400
 """All parts get their names at once, so each is an open file until the last one is written."""

@@ -13,20 +13,6 @@ if TYPE_CHECKING:
     from fxframework.host import Host
     from fxframework.model.capture import Capture
 
-__all__ = [
-    "Target",
-    "find_target",
-    "longest_suffix",
-    "matching_suffix",
-    "nothing_to_write",
-    "passed_over",
-    "preferred_writer",
-    "tables_needed",
-    "target_name",
-    "target_names",
-    "targets_for",
-]
-
 Target = Writer | Exporter
 T = TypeVar("T", Writer, Exporter)
 

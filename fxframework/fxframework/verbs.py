@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.model.timeline import Line
 
-__all__ = ["compare", "convert", "diff", "salvage", "split", "sql", "verify", "why"]
-
 SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, mmap, Capture)
 """Types of a single input, beside open files."""
 BY = {

@@ -19,8 +19,6 @@ from urllib.parse import urlsplit
 
 from fxframework.errors import MissingExtraError, UsageError
 
-__all__ = ["LOOPBACK", "Viewer", "find_ui"]
-
 LOOPBACK = "127.0.0.1"
 QUIET = 3.0
 """Seconds without a request, after the trace was fetched, after which the UI counts as loaded."""

@@ -20,6 +20,7 @@ from fxframework.cli import text as words
 from fxframework.cli.app import COMMANDS, Fxf
 from fxframework.errors import ExitCode
 from fxframework.host import Host
+from fxframework.kit import shown
 from fxframework.rules import RULES as FRAMEWORK_RULES
 from fxframework.testing.cli import run_cli
 
@@ -533,7 +534,7 @@ def test_a_command_that_is_taken_is_left_out(host: Host) -> None:
     ],
 )
 def test_durations(ns: int, text: str) -> None:
-    assert words.duration(ns) == text
+    assert shown.duration(ns) == text
 
 
 def test_sparklines_show_whatever_is_there() -> None:
@@ -544,7 +545,7 @@ def test_sparklines_show_whatever_is_there() -> None:
 
 
 def test_printable() -> None:
-    assert words.printable("a\tb\n\x1b[0m\x9b\x7f Zoë") == "a\\tb\\n\\x1b[0m\\x9b\\x7f Zoë"
+    assert shown.printable("a\tb\n\x1b[0m\x9b\x7f Zoë") == "a\\tb\\n\\x1b[0m\\x9b\\x7f Zoë"
 
 
 def test_the_time_of_a_capture_counts_the_ends_of_complete_events(tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 import attrs
 
-__all__ = ["Blocked", "Call", "RefusedError", "Table"]
-
 _MASK = (1 << 64) - 1
 _IN_REGISTERS = 6
 """Number of arguments that are passed in registers."""

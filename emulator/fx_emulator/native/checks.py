@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Check", "Checks", "RejectedError"]
-
 Check = Callable[..., object]
 
 

@@ -15,8 +15,6 @@ import attrs
 from fx_emulator.native.decode import Access, AccessPart
 from fx_emulator.native.space import WRITE, Region
 
-__all__ = ["TIME", "Conflicts", "GrownError", "TouchedWord"]
-
 TIME = -8
 """Stands for the word of the clock, which each reading of time changes: later ones are greater."""
 

@@ -14,8 +14,6 @@ from fx_emulator.native.decode import LINE
 from fx_emulator.native.machine import Machine
 from fx_emulator.native.space import Region
 
-__all__ = ["Content"]
-
 
 @attrs.frozen
 class _ChangedLine:

@@ -15,8 +15,6 @@ import attrs
 
 from fx_emulator.native.errors import MissingPackageError
 
-__all__ = ["LINE", "Access", "AccessPart", "Decoder", "Operand"]
-
 LINE = 64
 """Bytes of a cache line."""
 _WORD = 8

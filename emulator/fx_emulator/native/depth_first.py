@@ -16,8 +16,6 @@ from fx_emulator.native.schedule import Choice, Drain, Run, Signal
 from fx_emulator.native.search import Coverage, Search
 from fx_emulator.native.state import Snapshot
 
-__all__ = ["DepthFirst"]
-
 _SPIN_WEIGHT = 200
 """Weight of points on a few words after which a thread counts as waiting for another."""
 _READ_WEIGHT, _WRITE_WEIGHT = 10, 1

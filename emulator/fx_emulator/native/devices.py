@@ -11,8 +11,6 @@ from fx_emulator.native.errors import NativeError
 from fx_emulator.native.space import READ, WRITE, Region, round_up
 from fx_emulator.vmo import PAGE, Mapping, Rights, Vmo
 
-__all__ = ["DEVICES_AT", "MappedDevice"]
-
 DEVICES_AT = 0x1_0000_0000
 _ROOM = 1 << 32
 """Address space kept free after a device, so that it can grow in place."""

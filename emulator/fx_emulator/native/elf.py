@@ -21,8 +21,6 @@ from elftools.elf.sections import SymbolTableSection
 from fx_emulator.native.errors import LoadError
 from fx_emulator.native.space import READ, RUN, WRITE, round_up
 
-__all__ = ["RELR", "Chunk", "ObjectFile", "Relocation", "Symbol", "open_object"]
-
 RELR = -8
 """Type of a relative relocation whose addend is stored in its place."""
 

@@ -17,8 +17,6 @@ from typing import Any
 
 from fx_emulator.native.errors import MissingPackageError, NativeError
 
-__all__ = ["REGISTERS", "Context", "Engine"]
-
 _ARCH_X86 = 4
 _MODE_64 = 8
 # Kinds of hooks.

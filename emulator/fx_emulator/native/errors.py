@@ -8,8 +8,6 @@ import attrs
 
 from fx_emulator.errors import EmulatorError
 
-__all__ = ["BudgetError", "Frame", "LoadError", "MissingPackageError", "NativeError"]
-
 PACKAGES = "capstone unicorn"
 """Packages of the extra ``native``."""
 

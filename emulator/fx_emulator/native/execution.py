@@ -16,8 +16,6 @@ from fx_emulator.native.schedule import Choice, Drain, Run, write_schedule
 from fx_emulator.native.state import State
 from fx_emulator.native.threads import Finished, NativeThread, Stopped
 
-__all__ = ["Execution", "ExploreFailure", "Place"]
-
 _TRAIL = 10
 """Number of stores that a failure reports."""
 

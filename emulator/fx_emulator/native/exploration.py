@@ -19,8 +19,6 @@ from fx_emulator.native.explorer import Explorer
 from fx_emulator.native.machine import MemoryOrder
 from fx_emulator.native.program import NativeEntry
 
-__all__ = ["Exploration", "ExploreFailure", "explore"]
-
 _ORDERS = {
     "program": "in memory order 'program' (that of x86 is 'tso')",
     "tso": "in memory order 'tso', that of x86",

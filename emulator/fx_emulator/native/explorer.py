@@ -17,8 +17,6 @@ from fx_emulator.native.replay import RandomSchedules, Replay
 from fx_emulator.native.schedule import read_schedule
 from fx_emulator.native.search import Coverage, Search
 
-__all__ = ["Explorer"]
-
 
 class Explorer:
     """One exploration; takes the arguments of ``explore``."""

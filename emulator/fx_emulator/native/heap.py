@@ -9,8 +9,6 @@ import attrs
 from fx_emulator.native.errors import NativeError
 from fx_emulator.native.space import READ, WRITE
 
-__all__ = ["Heap", "HeapSnapshot"]
-
 HEAP_AT = 0x4000_0000
 HEAP_BYTES = 64 << 20
 _LEAST = 16

@@ -8,8 +8,6 @@ from typing import Any
 
 import attrs
 
-__all__ = ["Inlined", "Inlines", "own_file", "readable", "source_files"]
-
 _LIBRARIES = re.compile(
     r"^/(usr|opt|rustc|nix/store)/|/(rustlib|\.rustup|\.cargo/registry|lib/gcc|lib/llvm[^/]*)/"
 )

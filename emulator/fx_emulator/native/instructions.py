@@ -8,8 +8,6 @@ from typing import Any
 from fx_emulator.cpu import IA32_TSC_AUX
 from fx_emulator.native.space import RUN
 
-__all__ = ["Instructions"]
-
 # CPUID: features of the engine, besides those of the emulated processor's counter.
 _FEATURES_EDX = 1 << 0 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 15 | 1 << 19 | 7 << 23 | 1 << 26
 """x87, TSC, MSR, CX8, CMOV, CLFLUSH, MMX, FXSR, SSE, SSE2."""

@@ -11,8 +11,6 @@ from fx_emulator.native.libc import LIBC
 from fx_emulator.native.rust import RUST
 from fx_emulator.native.zircon import ZIRCON
 
-__all__ = ["known_calls"]
-
 GROUP = "fx_emulator.native"
 """Group of entry points that name dicts of functions, in the form of ``symbols=``."""
 

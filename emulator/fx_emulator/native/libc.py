@@ -14,8 +14,6 @@ from typing import Any, NoReturn
 from fx_emulator.native.calls import Blocked, Table
 from fx_emulator.native.printf import format_text
 
-__all__ = ["LIBC"]
-
 _ENOMEM = 12
 _EINVAL = 22
 _ERRNO = 0x80

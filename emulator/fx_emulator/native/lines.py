@@ -13,8 +13,6 @@ from fx_emulator.native.elf import ObjectFile
 from fx_emulator.native.errors import Frame
 from fx_emulator.native.inlines import Inlined, Inlines, own_file, readable, source_files
 
-__all__ = ["Names"]
-
 _DEPTH = 64
 """Most frames of a backtrace."""
 _DWARF_REGISTERS = (

@@ -15,8 +15,6 @@ from fx_emulator.native.calls import Blocked, Call, RefusedError
 from fx_emulator.native.errors import NativeError
 from fx_emulator.native.space import PAGE, READ, RUN, WRITE, round_up
 
-__all__ = ["Linux"]
-
 # Error numbers.
 _ENOENT = 2
 _EBADF = 9

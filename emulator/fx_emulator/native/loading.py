@@ -15,17 +15,6 @@ from fx_emulator.native.known_calls import known_calls
 from fx_emulator.native.routines import ROUTINES, TLS_DESCRIPTOR
 from fx_emulator.native.space import PAGE, READ, RUN, WRITE, Space, round_up
 
-__all__ = [
-    "GUARD_WORD",
-    "TRAPS_AT",
-    "TRAP_BYTES",
-    "Provided",
-    "map_chunk",
-    "map_offset_table",
-    "provide",
-    "similar_names",
-]
-
 TRAPS_AT = 0x0F00_0000
 """Address of the first trap, to which a thread's first function returns."""
 TRAP_BYTES = 16

@@ -45,8 +45,6 @@ from fx_emulator.native.threads import Finished, NativeThread, Stopped
 from fx_emulator.native.timer import Timer
 from fx_emulator.native.zircon import Handles
 
-__all__ = ["BUDGET", "Listeners", "Machine", "MemoryOrder"]
-
 MemoryOrder = Literal["program", "tso"]
 System = Literal["fuchsia", "linux"]
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from fx_emulator.native.decode import Access, AccessPart, Operand
 from fx_emulator.native.engine import GENERAL, Engine
 
-__all__ = ["Addresses"]
-
 _OLD = ("rax", "rcx", "rdx", "rbx", "rsi", "rdi", "rbp", "rsp")
 _WIDTHS: dict[str, tuple[str, int]] = {
     **{name: (name, 64) for name in GENERAL},

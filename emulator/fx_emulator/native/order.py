@@ -17,8 +17,6 @@ from fx_emulator.kernel import Random
 from fx_emulator.native.decode import LINE
 from fx_emulator.native.space import Region
 
-__all__ = ["PRIVATE", "OrderSnapshot", "Pending", "StoreBuffers"]
-
 PRIVATE = frozenset({"stack", "thread variables"})
 """Regions whose stores are not buffered."""
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 
 from fx_emulator.native.errors import NativeError
 
-__all__ = ["format_text"]
-
 _FORMAT = re.compile(
     rb"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d*))?"
     rb"(?P<length>hh|h|ll|l|z|j|t)?(?P<kind>.)",

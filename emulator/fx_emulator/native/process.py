@@ -12,8 +12,6 @@ from fx_emulator.native.machine import Machine
 from fx_emulator.native.space import PAGE
 from fx_emulator.native.threads import Finished
 
-__all__ = ["LinuxProcess"]
-
 # Entries of the auxiliary vector (getauxval(3)).
 _AT_NULL = 0
 _AT_PHDR = 3

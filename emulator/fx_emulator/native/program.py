@@ -18,8 +18,6 @@ from fx_emulator.socket import DatagramSocket
 from fx_emulator.vmo import Mapping as VmoMapping
 from fx_emulator.vmo import Vmo
 
-__all__ = ["Argument", "NativeEntry", "NativeProgram", "Store", "StoreTrace"]
-
 Argument = int | bytes | str | Memory | Vmo | VmoMapping | DatagramSocket
 """Argument of a native function: an integer, bytes or text (copied, with a NUL), a memory (mapped;
 passed as its address), or a socket (passed as a handle)."""

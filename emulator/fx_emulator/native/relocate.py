@@ -10,8 +10,6 @@ from fx_emulator.native.elf import RELR, ObjectFile, Relocation, Symbol
 from fx_emulator.native.errors import LoadError
 from fx_emulator.native.space import Space
 
-__all__ = ["Linker"]
-
 _NONE = 0
 _COPY = 5
 _TLSDESC_CALL = 35

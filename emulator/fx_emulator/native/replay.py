@@ -12,8 +12,6 @@ from fx_emulator.native.schedule import Choice, Drain, Run, Signal
 from fx_emulator.native.search import Coverage, Search
 from fx_emulator.native.threads import Stopped
 
-__all__ = ["RandomSchedules", "Replay"]
-
 
 class _Undirected(Search):
     """A search whose schedules do not follow from points."""

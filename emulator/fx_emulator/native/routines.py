@@ -5,8 +5,6 @@ Assembled by hand from the listing beside each; all return with the direction fl
 
 from __future__ import annotations
 
-__all__ = ["ROUTINES", "TLS_DESCRIPTOR"]
-
 TLS_DESCRIPTOR = bytes.fromhex(
     "488b4008"  # mov   8(%rax), %rax        the offset that the linker stored
     "c3"        # ret

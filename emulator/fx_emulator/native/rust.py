@@ -11,8 +11,6 @@ from typing import Any, NoReturn
 
 from fx_emulator.native.calls import Blocked, Table
 
-__all__ = ["RUST"]
-
 _ENOENT = 2
 _EBADF = 9
 _ENOMEM = 12

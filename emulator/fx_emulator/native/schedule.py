@@ -14,8 +14,6 @@ import attrs
 
 from fx_emulator.native.errors import NativeError
 
-__all__ = ["Choice", "Drain", "Run", "Signal", "read_schedule", "write_schedule"]
-
 
 @attrs.frozen
 class Run:

@@ -11,8 +11,6 @@ from fx_emulator.native.checks import Checks, RejectedError
 from fx_emulator.native.errors import NativeError
 from fx_emulator.native.execution import Execution, ExploreFailure
 
-__all__ = ["Coverage", "Search"]
-
 
 @attrs.define
 class Coverage:

@@ -11,8 +11,6 @@ import attrs
 
 from fx_emulator.native.errors import NativeError
 
-__all__ = ["PAGE", "READ", "RUN", "WRITE", "Region", "Space", "round_up"]
-
 PAGE = 4096
 # Permissions of a region, as the engine numbers them.
 READ = 1

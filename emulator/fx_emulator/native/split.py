@@ -17,8 +17,6 @@ from fx_emulator.native.errors import NativeError
 from fx_emulator.native.operands import Addresses
 from fx_emulator.native.threads import NativeThread
 
-__all__ = ["Split", "Splitter"]
-
 
 @attrs.frozen
 class Split:

@@ -20,8 +20,6 @@ from fx_emulator.native.machine import Machine
 from fx_emulator.native.order import OrderSnapshot, Pending
 from fx_emulator.native.threads import NativeThread
 
-__all__ = ["Snapshot", "State", "StoredValue"]
-
 _RED_ZONE = 128
 """Bytes below the stack pointer that a function may use (System V ABI)."""
 _WORD = 8

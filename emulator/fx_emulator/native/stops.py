@@ -9,8 +9,6 @@ import attrs
 from fx_emulator.native.calls import Blocked
 from fx_emulator.native.engine import FAULTS
 
-__all__ = ["Causes", "fault_message", "instruction_message", "interrupt_message"]
-
 _INTERRUPTS = {
     0: "division by zero, or a quotient that is too large",
     1: "single-step trap",

@@ -7,8 +7,6 @@ from typing import Any
 from fx_emulator.native.errors import NativeError
 from fx_emulator.native.space import Region
 
-__all__ = ["Stores"]
-
 _WORD = 8
 
 

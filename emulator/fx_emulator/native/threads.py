@@ -11,8 +11,6 @@ from fx_emulator.kernel import Random
 from fx_emulator.native.engine import Context
 from fx_emulator.native.space import Region
 
-__all__ = ["Finished", "NativeThread", "Stopped"]
-
 
 @attrs.frozen
 class Stopped:

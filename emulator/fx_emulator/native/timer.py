@@ -8,8 +8,6 @@ from fx_emulator.clock import VirtualClock
 from fx_emulator.cpu import Cpu
 from fx_emulator.native.engine import Engine
 
-__all__ = ["Timer"]
-
 _NS = 1_000_000_000
 
 

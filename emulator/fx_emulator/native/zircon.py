@@ -10,8 +10,6 @@ from fx_emulator.native.calls import Blocked, RefusedError, Table
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.vmo import DEFAULT_RIGHTS, PAGE, Rights, Vmo
 
-__all__ = ["ZIRCON", "Handles"]
-
 OK = 0
 NOT_SUPPORTED = -2
 NO_MEMORY = -4

@@ -25,8 +25,6 @@ from fxframework.errors import UsageError, did_you_mean
 from fxframework.kernels.sorting import begins_of_runs, dense
 from fxframework.model.capture import Capture
 
-__all__ = ["Account", "Entry", "account"]
-
 I64 = NDArray[np.int64]
 CODE_BITS = 32
 CODES = (1 << CODE_BITS) - 1

@@ -24,20 +24,6 @@ from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 from fxframework.model.tasks import tasks
 
-__all__ = [
-    "UNMATCHED_EXIT",
-    "CallBatches",
-    "Calls",
-    "Function",
-    "Functions",
-    "functions_of",
-    "in_ns",
-    "measured",
-    "numbered",
-    "rows_of",
-    "thread_names",
-]
-
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 UNMATCHED_EXIT = "unmatched_exit"

@@ -12,8 +12,6 @@ from fxframework.model.schema import Column, TableSchema
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["UNCHANGED", "VERDICTS", "Change", "Measures", "Pace", "Ratio", "table_of"]
-
 VERDICTS = ("slower", "faster", "more", "fewer", "new", "gone", "same", "unclear")
 UNCHANGED = frozenset({"same", "unclear"})
 """Verdicts without a change: there is none beyond the threshold, or too little to tell."""

@@ -39,8 +39,6 @@ from fxframework.analysis.significance import TAILS, Estimate
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.table import Table
 
-__all__ = ["ANY", "RATE", "THRESHOLD", "Comparison", "check_verdicts", "compared"]
-
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 SIDE_NAMES = ("BEFORE", "AFTER")

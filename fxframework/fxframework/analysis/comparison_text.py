@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fxframework.analysis.moves import Move
     from fxframework.analysis.runs import Side
 
-__all__ = ["cause_text", "lines", "moved", "styled", "sums_up", "where_text"]
-
 WIDTH = 100
 MOST_SHARE = 10
 """Share from which it says nothing: the whole changed by a tenth of its part."""

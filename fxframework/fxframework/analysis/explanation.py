@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.runs import Names, Side
 
-__all__ = ["REASONS", "Cause", "causes"]
-
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 REASONS = ("self", "calls", "new", "gone")

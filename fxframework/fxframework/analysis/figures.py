@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FIELDS", "FIGURES", "RECURSIONS", "SORTS"]
-
 FIGURES = ("none", "count", "min", "med", "90p", "99p", "max", "sum", "self")
 """Figures that labels and colours of a graph can show: those of llvm-xray, and ``self``."""
 SORTS = (

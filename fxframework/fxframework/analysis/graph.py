@@ -18,17 +18,6 @@ from fxframework.analysis.spread import Spread, Spreads, spreads
 from fxframework.kernels.sorting import dense
 from fxframework.model.capture import Capture
 
-__all__ = [
-    "ROOT",
-    "CallGraph",
-    "GraphDifference",
-    "Node",
-    "call_graph",
-    "difference",
-    "dot",
-    "dot_of_difference",
-]
-
 ROOT = 0
 """Number of the root node, the caller of functions that have no caller."""
 SHADES = ("fff7ec", "fee8c8", "fdd49e", "fdbb84", "fc8d59", "ef6548", "d7301f", "b30000", "7f0000")

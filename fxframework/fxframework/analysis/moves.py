@@ -15,8 +15,6 @@ from fxframework.analysis.runs import Run, Side
 from fxframework.analysis.signals import Signal
 from fxframework.kit.json_fields import finite
 
-__all__ = ["Move", "moved_counters", "moved_counts", "moved_entries", "moved_waits"]
-
 F64 = NDArray[np.float64]
 
 

@@ -20,8 +20,6 @@ from fxframework.errors import UsageError
 from fxframework.kit.shown import amount, brief
 from fxframework.model.capture import Capture
 
-__all__ = ["LEAST", "Figure", "Odd", "Reason", "by_format", "figures_of", "oddities"]
-
 LEAST = 4
 """The fewest captures of which one can be odd."""
 NEEDED = f"to be odd needs at least {LEAST} to compare with"

@@ -22,8 +22,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.threads import Threads
 
-__all__ = ["BINS", "KINDS", "Figures", "Names", "Reader", "Run", "Side", "bin_edges", "join_runs"]
-
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 KINDS = ("name", "path", "process", "thread", "category")

@@ -13,8 +13,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, THREAD_STATES, WAKEUP
 from fxframework.model.table import Table
 
-__all__ = ["RUNNABLE", "RUNNING", "CpuRuns", "ThreadStates", "Waits", "state_name", "waits_of"]
-
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 RUNNING, RUNNABLE = "running", "runnable"

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 
-__all__ = ["Signal", "counters_of", "entries_of", "instants_of", "templates_of"]
-
 BLOCKS = 16
 """Parts of a run whose means are compared if there is one run a side."""
 LONGEST = 400

@@ -16,24 +16,6 @@ from numpy.typing import NDArray
 
 from fxframework.kernels.sorting import begins_of_runs
 
-__all__ = [
-    "TAILS",
-    "Estimate",
-    "combined_p",
-    "count_p",
-    "estimated",
-    "held",
-    "least_rank_p",
-    "normal_p",
-    "rank_p",
-    "t_p",
-    "t_quantile",
-    "tail_p",
-    "thinned",
-    "welch",
-    "welch_freedom",
-]
-
 F64 = NDArray[np.float64]
 LEVEL = 0.95
 """Probability that an interval contains the true ratio."""

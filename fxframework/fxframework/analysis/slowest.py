@@ -13,8 +13,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import ASYNC
 
-__all__ = ["Slow", "Slowest", "slowest"]
-
 I64 = NDArray[np.int64]
 WHOLE_ROWS = 1 << 21
 """Slices up to which self times and recursion are computed, from columns of all slices: 40 bytes

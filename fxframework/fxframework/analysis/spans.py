@@ -16,8 +16,6 @@ from fxframework.model.clock import ends_of
 from fxframework.model.schema import ASYNC, FLOW_BEGIN, FLOW_END
 from fxframework.model.table import Table
 
-__all__ = ["WITHOUT_SLICE", "Spans", "flow_points", "links"]
-
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 SAMPLE = 1 << 16

@@ -14,8 +14,6 @@ from fxframework.analysis.lazy import LazySequence
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.sorting import stable_order
 
-__all__ = ["ALL", "Spread", "Spreads", "spreads"]
-
 I64 = NDArray[np.int64]
 
 ALL = np.zeros(0, np.uint8)

@@ -25,8 +25,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import StringPool
 
-__all__ = ["CallTree", "call_tree", "merged"]
-
 I64 = NDArray[np.int64]
 ROOM = 1 << 12
 """Initial capacity in nodes."""

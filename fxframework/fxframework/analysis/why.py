@@ -29,9 +29,6 @@ from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
 from fxframework.model.tasks import tasks
 
-__all__ = ["BLOCKED", "ELAPSED", "MOST_STEPS", "UNACCOUNTED", "Call", "Flow", "Line", "Part",
-           "Step", "Why", "why"]  # fmt: skip
-
 I64 = NDArray[np.int64]
 BLOCKED = "blocked"
 UNACCOUNTED = "unaccounted"

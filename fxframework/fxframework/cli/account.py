@@ -14,8 +14,9 @@ from fxframework.cli.calls import by_option, finished, length, opened
 from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.cli.text import amount, name_first, printable
+from fxframework.cli.text import name_first
 from fxframework.errors import ExitCode, UsageError
+from fxframework.kit.shown import amount, printable
 
 if TYPE_CHECKING:
     from fxframework.analysis.account import Account, Entry

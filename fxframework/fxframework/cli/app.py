@@ -33,8 +33,6 @@ from fxframework.plugin_files import restored
 if TYPE_CHECKING:
     from fxframework.host import Host
 
-__all__ = ["COMMANDS", "Fxf", "run"]
-
 COMMANDS = {
     "info": "Show what captures contain.",
     "cat": "Print a capture: as text, as records, or one of its tables.",

@@ -9,11 +9,12 @@ import click
 from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.cli.text import amount, fields, printable
+from fxframework.cli.text import fields
 from fxframework.dataset.batch import BatchReport, batch
 from fxframework.dataset.inputs import skipped_text
 from fxframework.dataset.manifest import FAILED, LOSSES, OK, SKIPPED, Entry
 from fxframework.errors import ExitCode, FxError
+from fxframework.kit.shown import amount, printable
 
 
 @_command(captures=True, guard=False, name="batch")

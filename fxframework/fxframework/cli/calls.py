@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import amount, duration
+from fxframework.cli.session import Session
+from fxframework.conversion import require_readable
 from fxframework.errors import ExitCode, FxError, NotACaptureError, UsageError
+from fxframework.kit.shown import amount, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,16 +19,6 @@ if TYPE_CHECKING:
     from fxframework.dataset.inputs import Item
     from fxframework.model.capture import Capture
     from fxframework.model.selection import Selection
-
-__all__ = [
-    "by_option",
-    "finished",
-    "length",
-    "opened",
-    "out_options",
-    "read_each",
-    "write_dot",
-]
 
 NANOSECONDS = 1_000_000_000
 PICTURES = (".svg", ".png", ".pdf", ".ps", ".eps", ".gif", ".jpg", ".jpeg", ".webp")

@@ -11,10 +11,11 @@ import click
 from fxframework.cli import complete
 from fxframework.cli.filters import part_options
 from fxframework.cli.options import command as _command
-from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import printable
+from fxframework.cli.session import Session
+from fxframework.conversion import require_readable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.kit.json_fields import special_double
+from fxframework.kit.shown import printable
 from fxframework.registry import parse_options
 
 if TYPE_CHECKING:

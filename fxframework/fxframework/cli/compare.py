@@ -14,9 +14,10 @@ from fxframework.cli.graph import figure_options
 from fxframework.cli.options import CaptureCommand, Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import amount, fields, optional_fields
+from fxframework.cli.text import fields, optional_fields
 from fxframework.errors import ExitCode, UsageError
 from fxframework.kit.json_fields import finite
+from fxframework.kit.shown import amount
 
 if TYPE_CHECKING:
     from fxframework.analysis.changes import Change, Measures

@@ -11,8 +11,6 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from fxframework.host import Host
 
-__all__ = ["commands", "explainable", "files", "formats", "options", "plugins", "targets"]
-
 Items = list[CompletionItem]
 
 

@@ -13,9 +13,10 @@ from fxframework.cli import complete
 from fxframework.cli.filters import part_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import amount, fields, printable
+from fxframework.cli.text import fields
 from fxframework.conversion import plan
 from fxframework.errors import ExitCode, Severity, UsageError, install_line, missing_packages
+from fxframework.kit.shown import amount, printable
 from fxframework.model.timeline import parse_alignments
 from fxframework.targets import nothing_to_write, passed_over, target_name, targets_for
 

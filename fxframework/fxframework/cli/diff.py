@@ -11,9 +11,11 @@ import click
 from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.options import side_options
-from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import amount, cut, fields, optional_fields, printable
+from fxframework.cli.session import Session
+from fxframework.cli.text import fields, optional_fields
+from fxframework.conversion import require_readable
 from fxframework.errors import ExitCode, UsageError
+from fxframework.kit.shown import amount, cut, printable
 from fxframework.verbs import BY, compared_by
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import click
 from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.cli.text import printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.io.words import WORD
+from fxframework.kit.shown import printable
 
 if TYPE_CHECKING:
     from fxframework.io.words import FieldView

@@ -13,8 +13,6 @@ from fxframework.cli.options import GroupedOption
 from fxframework.cli.settings import Moment
 from fxframework.errors import UsageError
 
-__all__ = ["part_options", "place_options"]
-
 LOGS = "Log options"
 PLACES = "Parts"
 _KOIDS = 1 << 64

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from fxframework.model.selection import Selection
     from fxframework.registry import Option
 
-__all__ = ["Appended", "follow", "pause"]
-
 POLL = 0.25
 """Seconds between two checks of the file."""
 PIECE = 1 << 24

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fxframework.cli.render import Screen
     from fxframework.io.budget import Budget
 
-__all__ = ["Guard"]
-
 INTERVAL = 0.05
 """Seconds between two checks of time and memory."""
 GRACE = 2.0

@@ -13,9 +13,11 @@ import click
 from fxframework.cli import complete
 from fxframework.cli.calls import length
 from fxframework.cli.options import command as _command
-from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import amount, cut, duration, fields, printable, sparkline, wrapped
+from fxframework.cli.session import Session
+from fxframework.cli.text import fields, sparkline, wrapped
+from fxframework.conversion import require_readable
 from fxframework.errors import ExitCode
+from fxframework.kit.shown import amount, cut, duration, printable
 
 if TYPE_CHECKING:
     from fxframework.analysis.slowest import Slowest

@@ -12,8 +12,9 @@ from fxframework.cli.calls import read_each
 from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import amount, fields, printable
+from fxframework.cli.text import fields
 from fxframework.errors import ExitCode, NoReaderError, UnreadableError
+from fxframework.kit.shown import amount, printable
 
 if TYPE_CHECKING:
     from fxframework.analysis.oddity import Odd

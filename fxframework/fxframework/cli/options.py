@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from fxframework.host import Host
     from fxframework.registry import Option
 
-__all__ = [
-    "CaptureCommand",
-    "Command",
-    "GroupedOption",
-    "Number",
-    "WithGlobalOptions",
-    "add_global_options",
-    "command",
-    "guarded",
-    "side_options",
-]
-
 EVERYWHERE = "Everywhere"
 TIMES = frozenset({"since", "until"})
 """Global options that only appear in the help of commands that can select a part."""

@@ -17,8 +17,6 @@ from fxframework.kit.shown import shortened
 if TYPE_CHECKING:
     from fxframework.io.source import Source
 
-__all__ = ["ERASE", "PATIENCE", "Working", "spinning"]
-
 PATIENCE = 0.5
 """Seconds before progress is shown."""
 EVERY = 0.1

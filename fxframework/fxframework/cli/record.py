@@ -11,10 +11,11 @@ import click
 
 from fxframework.cli import complete
 from fxframework.cli.options import command as _command
-from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import amount, printable
+from fxframework.cli.session import Session
+from fxframework.conversion import require_readable
 from fxframework.errors import ExitCode, Severity, UsageError, WriteRefusedError, readable_name
 from fxframework.io.sink import Sink
+from fxframework.kit.shown import amount, printable
 
 if TYPE_CHECKING:
     from fxframework.model.capture import Capture

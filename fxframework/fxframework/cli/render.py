@@ -18,17 +18,7 @@ import click
 from fxframework import rules
 from fxframework.cli.progress import ERASE, Working, spinning
 from fxframework.cli.settings import Settings
-from fxframework.cli.text import (
-    aligned,
-    amount,
-    cut,
-    fitted,
-    hex_context,
-    json_escaped,
-    place,
-    printable,
-    safe_lines,
-)
+from fxframework.cli.text import fitted, hex_context, json_escaped, place, safe_lines
 from fxframework.errors import (
     FxError,
     OutputError,
@@ -39,6 +29,7 @@ from fxframework.errors import (
     unexpected,
 )
 from fxframework.findings import singular
+from fxframework.kit.shown import aligned, amount, cut, printable
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -46,8 +37,6 @@ if TYPE_CHECKING:
     from fxframework.io.source import Source
     from fxframework.model.capture import Capture
     from fxframework.model.diagnostics import Diagnostic
-
-__all__ = ["VERSION", "Screen"]
 
 VERSION = 1
 """Version of the documents that ``--json`` prints."""

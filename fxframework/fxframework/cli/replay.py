@@ -11,9 +11,9 @@ import click
 from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import amount, printable
 from fxframework.errors import ExitCode, FxError, UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
+from fxframework.kit.shown import amount, printable
 
 if TYPE_CHECKING:
     from fxframework.cli.render import Screen

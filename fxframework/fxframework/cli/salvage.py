@@ -10,9 +10,10 @@ from fxframework.cli import complete
 from fxframework.cli.convert import note_dropped, warn_of_findings
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.cli.text import amount, fields, printable
+from fxframework.cli.text import fields
 from fxframework.conversion import MOST_LOSSES, SalvageReport, plan_salvage
 from fxframework.errors import ExitCode
+from fxframework.kit.shown import amount, printable
 
 if TYPE_CHECKING:
     from fxframework.model.capture import Capture

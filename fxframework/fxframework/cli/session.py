@@ -14,7 +14,7 @@ import attrs
 
 from fxframework import plugin_files, rules
 from fxframework.cli.settings import key_value
-from fxframework.conversion import check_options, require_readable
+from fxframework.conversion import check_options
 from fxframework.errors import ExitCode, FxError, Severity, UsageError
 from fxframework.registry import Option
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.selection import Selection
     from fxframework.registry import Reader
-
-__all__ = ["ORDER", "Session", "require_readable", "worst"]
 
 ORDER = (
     ExitCode.OK,

@@ -10,8 +10,6 @@ import attrs
 from fxframework.errors import UsageError
 from fxframework.kit.steps import nanoseconds
 
-__all__ = ["Moment", "Settings", "key_value"]
-
 
 @attrs.frozen
 class Moment:

@@ -14,9 +14,9 @@ import click
 
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import printable
 from fxframework.errors import ExitCode, FxError, UsageError, WriteRefusedError
 from fxframework.kit.json_fields import special_double
+from fxframework.kit.shown import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa

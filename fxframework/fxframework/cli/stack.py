@@ -15,9 +15,9 @@ from fxframework.cli.filters import place_options
 from fxframework.cli.options import Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import aligned, amount, name_first, printable
+from fxframework.cli.text import name_first
 from fxframework.errors import ExitCode
-from fxframework.kit.shown import shortened
+from fxframework.kit.shown import aligned, amount, printable, shortened
 
 if TYPE_CHECKING:
     import numpy as np

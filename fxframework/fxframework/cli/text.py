@@ -13,10 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fxframework.kit.shown import (
-    aligned,
-    amount,
-    cut,
-    duration,
     escape,
     padded,
     printable,
@@ -26,25 +22,6 @@ from fxframework.kit.shown import (
 
 if TYPE_CHECKING:
     from fxframework.io.source import Source
-
-__all__ = [
-    "TerminalFile",
-    "aligned",
-    "amount",
-    "cut",
-    "duration",
-    "fields",
-    "fitted",
-    "hex_context",
-    "json_escaped",
-    "name_first",
-    "optional_fields",
-    "place",
-    "printable",
-    "safe_lines",
-    "sparkline",
-    "wrapped",
-]
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 NARROW = 12

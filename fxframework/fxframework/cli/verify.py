@@ -13,8 +13,9 @@ from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.render import explains
 from fxframework.cli.session import Session
-from fxframework.cli.text import amount, fields, printable
+from fxframework.cli.text import fields
 from fxframework.errors import ExitCode, Severity
+from fxframework.kit.shown import amount, printable
 
 if TYPE_CHECKING:
     from fxframework.model.capture import Capture

@@ -15,8 +15,9 @@ from fxframework.cli.diff import change_line, entry_line
 from fxframework.cli.options import Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import amount, optional_fields, printable
+from fxframework.cli.text import optional_fields
 from fxframework.errors import ExitCode, FxError, UsageError
+from fxframework.kit.shown import amount, printable
 
 if TYPE_CHECKING:
     from fxframework.model.capture import Capture, Entry

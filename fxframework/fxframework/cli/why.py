@@ -13,9 +13,9 @@ from fxframework.cli.calls import finished, opened
 from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.cli.text import amount, printable, wrapped
+from fxframework.cli.text import wrapped
 from fxframework.errors import ExitCode, UsageError
-from fxframework.kit.shown import brief, padded, widths_of
+from fxframework.kit.shown import amount, brief, padded, printable, widths_of
 
 if TYPE_CHECKING:
     from fxframework.analysis.why import Call, Flow, Line, Part, Step, Why

@@ -22,8 +22,6 @@ from fxframework.dataset.store import DATASET, Store
 from fxframework.errors import UsageError, WriteRefusedError, readable_name
 from fxframework.registry import LIMIT_OPTIONS, parse_options
 
-__all__ = ["BatchReport", "batch"]
-
 TASK_ITEMS = 16
 """Largest number of captures of a task."""
 TASK_BYTES = 64 << 20

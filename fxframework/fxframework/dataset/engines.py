@@ -26,8 +26,6 @@ from fxframework.errors import FxError, MissingExtraError, UsageError
 from fxframework.io.pending import new_scratch_folder, remove_leftovers
 from fxframework.io.temporary import temporary_errors
 
-__all__ = ["DaskEngine", "Engine", "PoolEngine", "SerialEngine", "engine_of"]
-
 Items = tuple[Item, ...]
 Work = Callable[[Items], list[Entry]]
 AHEAD = 3

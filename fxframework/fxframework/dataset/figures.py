@@ -12,8 +12,6 @@ from fxframework.dataset.store import Store
 if TYPE_CHECKING:
     from fxframework.analysis.oddity import Figure
 
-__all__ = ["figures_of_dataset"]
-
 CALLS = """
 select capture, coalesce(name, '(no name)') as name, count(*) as calls, sum(dur)::double as time,
     quantile_disc(dur, 0.99)::double as p99

@@ -21,8 +21,6 @@ from fxframework.io.remote import file_system, is_address
 from fxframework.io.special import kind_of_mode
 from fxframework.kit.shown import amount, printable
 
-__all__ = ["Item", "expand", "skipped_text"]
-
 DIGITS = 16
 """Hexadecimal digits of a capture's id: 64 bits of the SHA-256 of its name."""
 WEB = ("http", "https")

@@ -11,8 +11,6 @@ import orjson
 from fxframework.dataset.inputs import Item
 from fxframework.errors import readable_name
 
-__all__ = ["FAILED", "LOSSES", "OK", "SKIPPED", "Entry", "Fault"]
-
 OK = "ok"
 """The outcome of a capture of which all data was converted."""
 LOSSES = "losses"

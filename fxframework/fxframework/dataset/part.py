@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.table import Table
 
-__all__ = ["COLUMNS", "Recipe", "convert_items"]
-
 COLUMNS = ("capture", "capture_file", "capture_host")
 """Columns before each table's own: the capture's id, its file and its host."""
 WHOLE_BYTES = 32 << 20

@@ -26,8 +26,6 @@ from fxframework.query import ARGS, JOINED, Queries, member_names
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DatasetQueries", "is_dataset"]
-
 TEXT = (ArgType.STRING.value, ArgType.BLOB.value)
 SIGNED = (ArgType.INT32.value, ArgType.INT64.value)
 """As numbers, which are what SQL compares."""

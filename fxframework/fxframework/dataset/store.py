@@ -23,8 +23,6 @@ from fxframework.io.sink import Sink
 if TYPE_CHECKING:
     from pyarrow import fs
 
-__all__ = ["DATASET", "MANIFEST", "Store", "table_folder"]
-
 MANIFEST = "_manifest.jsonl"
 DONE = "_done"
 DATASET = "_dataset.json"

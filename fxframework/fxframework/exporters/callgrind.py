@@ -20,8 +20,6 @@ from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 
-__all__ = ["CallgrindExport"]
-
 I64 = NDArray[np.int64]
 UNKNOWN_FILE = "???"
 CHUNK = 1 << 12

@@ -35,8 +35,6 @@ from fxframework.model.schema import ASYNC, FLOW_END, SCOPES, STANDARD_TABLES
 from fxframework.model.table import Table
 from fxframework.model.tasks import NOBODY, Task, tasks
 
-__all__ = ["TABLES", "ChromeExport"]
-
 I64 = NDArray[np.int64]
 TABLES = ("slices", "instants", "counters", "flows")
 """Tables whose rows become events, in the order of the output.

@@ -32,18 +32,6 @@ if TYPE_CHECKING:
 
     from fxframework.model.arrow import ArrowShape
 
-__all__ = [
-    "DatabaseExport",
-    "arrow_schema",
-    "open_arrow",
-    "open_parquet",
-    "parquet_writer",
-    "together",
-    "write_arrow",
-    "write_csv",
-    "write_parquet",
-]
-
 MEMORY = "200MB"
 """Memory limit of the database while it is filled."""
 ROWS = 1 << 20

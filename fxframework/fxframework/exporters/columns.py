@@ -10,16 +10,6 @@ from numpy.typing import NDArray
 
 from fxframework.kernels.sorting import begins_of_runs, dense
 
-__all__ = [
-    "Columns",
-    "first_of_runs",
-    "joined",
-    "made_once",
-    "picked",
-    "sizes_of",
-    "starts_of",
-]
-
 I64 = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 

@@ -48,8 +48,6 @@ from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.model.threads import Threads
 
-__all__ = ["CsvExport"]
-
 I64 = NDArray[np.int64]
 ASCII = 0x7F
 THREAD_FIELDS = ("pid", "tid", "process_name", "thread_name")

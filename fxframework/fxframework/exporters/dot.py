@@ -7,8 +7,6 @@ from fxframework.exporters.stacks import ASYNCHRONOUS, UNFINISHED, left_out, no_
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
-__all__ = ["SHOWN", "DotExport"]
-
 SHOWN = ("edge_label", "vertex_label", "edge_color", "vertex_color")
 """Options that select the figure to show."""
 

@@ -45,8 +45,6 @@ from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.model.tasks import Task, tasks
 
-__all__ = ["VERSION", "FirefoxExport"]
-
 I64 = NDArray[np.int64]
 VERSION = 61
 COLORS = ("blue", "green", "orange", "purple", "yellow", "red", "lightblue", "magenta", "brown")

@@ -24,8 +24,6 @@ from fxframework.kit.export import Export
 from fxframework.kit.row_texts import in_pieces
 from fxframework.model.capture import Capture
 
-__all__ = ["FlameExport", "Picture"]
-
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]

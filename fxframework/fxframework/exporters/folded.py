@@ -13,8 +13,6 @@ from fxframework.kernels.buffers import view
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
-__all__ = ["FoldedExport"]
-
 _SPECIAL = ON_ONE_LINE | {ord(";"): ":"}
 """Replacements for separators and for all characters that may end a line."""
 CHUNK = 1 << 16

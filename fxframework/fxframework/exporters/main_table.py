@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from fxframework.kit.export import empty_refusal
 from fxframework.model.capture import Capture
 
-__all__ = ["main_table"]
-
 PREFERRED = (
     "slices",
     "logs",

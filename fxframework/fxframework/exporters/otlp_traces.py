@@ -36,8 +36,6 @@ from fxframework.model.schema import ArgType
 from fxframework.model.table import Table
 from fxframework.model.tasks import NOBODY, tasks
 
-__all__ = ["TraceExport"]
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Bounds = tuple[I64, I64]

@@ -9,8 +9,6 @@ from typing import Any
 
 from fxframework.kit.json_fields import encodable
 
-__all__ = ["page", "template"]
-
 
 def page(name: str, data: Mapping[str, Any]) -> bytes:
     """Return the page of the template ``name`` (.html), with its data.

@@ -19,8 +19,6 @@ from fxframework.kit.export import Export, decoded
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 
-__all__ = ["PprofExport"]
-
 # Fields of the message Profile.
 SAMPLE_TYPE = 1
 SAMPLE = 2

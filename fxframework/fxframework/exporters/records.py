@@ -44,8 +44,6 @@ from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
 from fxframework.registry import Option, Reader, RecordWriter, Writer
 
-__all__ = ["VERSION", "OpaqueCapture", "RecordsExport", "open_raw_writer", "open_records"]
-
 T = TypeVar("T")
 
 VERSION = 1

@@ -23,12 +23,6 @@ from fxframework.model.schema import ARG_TYPES, TABLE_CODES, ArgType
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = [
-    "ArgumentMembers",
-    "ArgumentStream",
-    "json_arguments",
-]
-
 Bounds = tuple[NDArray[np.int64], NDArray[np.int64]]
 KEPT = 16 << 20
 """Most bytes of texts kept from one part of a table to the next."""

@@ -31,8 +31,6 @@ from fxframework.kit.export import Export
 from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
 
-__all__ = ["SCHEMA", "SpeedscopeExport"]
-
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 CHUNK = 1 << 14
 """Begins and ends, or frames, written at a time."""

@@ -24,17 +24,6 @@ from fxframework.model.schema import ASYNC, STANDARD_TABLES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = [
-    "ON_ONE_LINE",
-    "Frames",
-    "Unfolded",
-    "left_out",
-    "no_calls",
-    "place_of",
-    "stacks_of",
-    "unfolded_calls",
-]
-
 I64 = NDArray[np.int64]
 ASYNCHRONOUS = "asynchronous slices"
 OVERLAPS = "overlaps of calls, which one of them was cut by"

@@ -26,8 +26,6 @@ from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 from fxframework.model.tasks import tasks
 
-__all__ = ["TextExport"]
-
 SILENT = frozenset({"row", "offset", "ts", "ticks", "thread", "parent", "depth"})
 """Columns that are shown differently, or not at all."""
 BESIDE = frozenset({"args", "diagnostics"})

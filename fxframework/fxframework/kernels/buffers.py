@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fxframework.io import arena
 
-__all__ = ["full", "gathered", "grown", "room", "view"]
-
 
 def room(size: int, dtype: DTypeLike) -> memoryview[Any]:
     """Return an uninitialized array of ``size`` numbers of a dtype."""

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from fxframework.kernels import parts
 
-__all__ = ["PLAIN_PARTS"]
-
 I64 = NDArray[np.int64]
 Numbers = Callable[[Sequence[bytes]], I64]
 Parts = list[bytes | tuple[int, Any]]

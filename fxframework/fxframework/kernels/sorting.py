@@ -9,11 +9,6 @@ from numpy.typing import NDArray
 
 from fxframework.kernels.buffers import gathered
 
-__all__ = [
-    "begins_of_runs", "dense", "ends_of_runs", "joined_ranges", "order_and_keys", "outer_first",
-    "outermost", "places_among", "run_of", "stable_order",
-]  # fmt: skip
-
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]

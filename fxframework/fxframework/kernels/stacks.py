@@ -9,8 +9,6 @@ from fxframework.io.spill import Spill
 from fxframework.kernels.calls import NODE_SHIFT, TreeBuilder
 from fxframework.kernels.nesting import BEGIN, Nesting
 
-__all__ = ["Stacks"]
-
 I64 = NDArray[np.int64]
 ROOM = 64
 """Stacks that there is room for at first."""

@@ -13,8 +13,6 @@ from fxframework.kernels.moments import PLAIN_PARTS
 from fxframework.kernels.output import RowWriter
 from fxframework.kernels.parts import MARK, NOTHING, STRETCH_END
 
-__all__ = ["Cell", "Templates", "signed"]
-
 I64 = NDArray[np.int64]
 Cell = bytes | tuple[int, NDArray[np.generic] | int]
 """A part of a template: a constant text, or a kind (``parts.py``) with its column or a constant

@@ -14,23 +14,6 @@ import attrs
 
 from fxframework.errors import Refusals, Rule, refusal
 
-__all__ = [
-    "Blob",
-    "Double",
-    "Int32",
-    "Int64",
-    "Koid",
-    "Null",
-    "Pointer",
-    "String",
-    "Typed",
-    "Uint32",
-    "Uint64",
-    "kind_of",
-    "text_bytes",
-    "whole_number",
-]
-
 
 @attrs.frozen
 class Typed:

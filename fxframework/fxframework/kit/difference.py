@@ -20,15 +20,6 @@ from numpy.typing import NDArray
 from fxframework.errors import UsageError
 from fxframework.model.capture import Capture, Entry, Window, under_views
 
-__all__ = [
-    "COMPARISONS",
-    "Difference",
-    "EntryDifference",
-    "RecordDifference",
-    "ShownRecord",
-    "compare",
-]
-
 COMPARISONS = ("record", "entry")
 PIECE = 1 << 20
 """Records, or bytes, compared at a time."""

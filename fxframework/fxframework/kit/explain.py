@@ -10,8 +10,6 @@ from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, explain_stretch, view_of
 from fxframework.kit.shown import amount
 
-__all__ = ["Explainer", "check_offset"]
-
 
 def check_offset(source: Source, offset: int) -> None:
     """Raise UsageError if the offset is outside of the source."""

@@ -14,17 +14,6 @@ from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 
-__all__ = [
-    "BEFORE_ZERO",
-    "LARGEST_EXACT",
-    "LARGE_IDS",
-    "NOT_UTF8",
-    "Export",
-    "decoded",
-    "empty_refusal",
-    "quoted",
-]
-
 NOT_UTF8 = "strings that are not UTF-8, in part"
 BEFORE_ZERO = "events before time 0, which Perfetto drops"
 """In Chrome JSON, which has them; `perfetto` and `trace` move the beginning of time instead."""

@@ -19,8 +19,6 @@ from fxframework.model.schema import BEGIN_END, TABLE_CODES, ArgType, TableSchem
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["Gathered"]
-
 _NO_VALUES = {"int": 0, "uint": 0, "float": 0.0, "str": None}
 """Columns for the value of an argument, as they are for a value of another type."""
 OPEN = -1

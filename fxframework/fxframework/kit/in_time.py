@@ -16,8 +16,6 @@ from fxframework.kit.runs import SortedRuns
 from fxframework.model.clock import NS_MAX
 from fxframework.model.strings import TextColumn
 
-__all__ = ["Events", "InTime", "joined_events"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 MOST_WAITING = 1 << 18

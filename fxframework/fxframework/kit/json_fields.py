@@ -15,20 +15,6 @@ from typing import Any
 from fxframework.errors import Refusals, Rule, WriteRefusedError, did_you_mean, refusal
 from fxframework.io.words import U64_MAX
 
-__all__ = [
-    "CANONICAL_NAN",
-    "JsonFields",
-    "bits_of",
-    "double_of",
-    "encodable",
-    "exactly",
-    "show_double",
-    "show_text",
-    "shown_text",
-    "special_double",
-    "unfit",
-]
-
 CANONICAL_NAN = 0x7FF8000000000000
 """The bits of the NaN that stands for any other where its bits are not given."""
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

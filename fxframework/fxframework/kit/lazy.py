@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["LazyModule", "lazy_names", "numpy"]
-
 
 class LazyModule:
     """A module that is imported when something of it is first used."""

@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "BlockPacker",
-    "DamagedRecord",
-    "Encoder",
-    "LosslessRecord",
-    "PaddingRecord",
-    "RecordRewriter",
-    "UnfitError",
-    "UnknownRecord",
-    "padding_of",
-    "record_of_json",
-]
-
 PADDING = "padding"
 """The kind of a padding record."""
 BUFFER = 1 << 20

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-__all__ = ["Memo"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

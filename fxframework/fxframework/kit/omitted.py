@@ -12,8 +12,6 @@ from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table, null_of
 
-__all__ = ["omitted_columns", "omitted_values"]
-
 
 def omitted_columns(
     capture: Capture, tables: Iterable[str], written: Container[str] = ()

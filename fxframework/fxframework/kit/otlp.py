@@ -9,8 +9,6 @@ import orjson
 from fxframework.kit.json_fields import special_double
 from fxframework.model.clock import NS_MAX
 
-__all__ = ["NO_SERVICE", "SCOPE", "data", "double", "integer", "member", "string"]
-
 SCOPE = "fxframework"
 """The name of the instrumentation scope."""
 NO_SERVICE = "unknown_service"

@@ -20,8 +20,6 @@ from typing import IO
 
 from fxframework.errors import LimitError, UsageError
 
-__all__ = ["BoundedPattern"]
-
 PATIENCE = 5.0
 """Seconds that a pattern may take beyond the allowance for the texts."""
 SECONDS_PER_TEXT = 1e-3

@@ -18,8 +18,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table, null_of
 
-__all__ = ["Piece", "PieceCapture", "Row", "reported"]
-
 Row = tuple[str, Mapping[str, Any]]
 """The name of a table, and the values of one row by column."""
 

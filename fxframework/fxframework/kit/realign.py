@@ -18,8 +18,6 @@ from fxframework.kit.salvage import Loss
 from fxframework.kit.shown import amount
 from fxframework.model.capture import Capture
 
-__all__ = ["realigned"]
-
 C = TypeVar("C", bound=Capture)
 PIECE = 1 << 22
 """Bytes walked over before they are released."""

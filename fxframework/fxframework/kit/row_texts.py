@@ -25,28 +25,6 @@ from fxframework.model.schema import ArgType
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
-__all__ = [
-    "ArgumentTexts",
-    "Form",
-    "Lines",
-    "Members",
-    "Numbered",
-    "column_of",
-    "doubles",
-    "groups",
-    "in_pieces",
-    "json_double",
-    "json_doubles",
-    "json_string",
-    "printable_json",
-    "repeated",
-    "stretches",
-    "string_bytes",
-    "string_lengths",
-    "value_forms",
-    "where",
-]
-
 I64 = NDArray[np.int64]
 TABLE_SIZE = 1 << 18
 """Most sparse numbers that are looked up in a table."""

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from fxframework.io.temporary import TemporaryFile
 from fxframework.kernels.sorting import stable_order
 
-__all__ = ["SortedRuns"]
-
 Columns = dict[str, NDArray[Any]]
 I64 = NDArray[np.int64]
 RUN = 1 << 20

@@ -13,8 +13,6 @@ from fxframework.model.capture import kind_of
 if TYPE_CHECKING:
     from fxframework.model.capture import Capture, Record
 
-__all__ = ["UNSOUND", "Loss", "salvage_records"]
-
 UNSOUND = frozenset({"damaged", "padding"})
 """Kinds of records, as named in JSON, that are not sound."""
 

@@ -20,23 +20,6 @@ from fxframework.io import arena
 from fxframework.model.capture import Capture, Summary
 from fxframework.model.table import ColumnData, Table
 
-__all__ = [
-    "BINS",
-    "Batch",
-    "Columns",
-    "FirstPass",
-    "Note",
-    "Notes",
-    "ScannedCapture",
-    "Timeline",
-    "busiest",
-    "listed_notes",
-    "row_numbers",
-    "sketch",
-    "task_columns",
-    "value_columns",
-]
-
 I64 = NDArray[np.int64]
 Columns = dict[str, ColumnData | Callable[[], ColumnData]]
 """Columns by name; a function makes the column on first use."""

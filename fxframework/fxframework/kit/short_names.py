@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from fxframework.model.capture import Capture, SameRows
 from fxframework.model.table import Table
 
-__all__ = ["ShortNames", "short_cxx"]
-
 _TOKEN = re.compile(
     r"""
     (?<![\w$])operator\s*                              # an operator whose name has brackets

@@ -10,20 +10,6 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = [
-    "aligned",
-    "amount",
-    "brief",
-    "cut",
-    "duration",
-    "escape",
-    "padded",
-    "printable",
-    "rust_double",
-    "shortened",
-    "widths_of",
-]
-
 _TURNS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 """Characters that change the text direction, or end a line or paragraph."""
 _CONTROL = re.compile(f"[\x00-\x1f\x7f-\x9f{_TURNS}]")

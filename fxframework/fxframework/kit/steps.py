@@ -21,20 +21,6 @@ import attrs
 from fxframework.errors import BadCallError, UsageError, look_up
 from fxframework.io.special import refuse_special
 
-__all__ = [
-    "Duration",
-    "Image",
-    "Outcome",
-    "Run",
-    "Status",
-    "file_fault",
-    "nanoseconds",
-    "output_fault",
-    "parameter",
-    "referred",
-    "table_schema",
-]
-
 T = TypeVar("T")
 Duration = NewType("Duration", int)
 """Nanoseconds; in a scenario an integer, or a text such as ``"1.5ms"``."""

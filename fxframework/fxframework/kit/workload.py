@@ -19,28 +19,6 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.kit.steps import Duration, Outcome, Run, parameter, table_schema
 from fxframework.model.target import Target, Thread
 
-__all__ = [
-    "Action",
-    "ActionContext",
-    "Activity",
-    "Argument",
-    "ArgumentType",
-    "CommonAction",
-    "GiveWay",
-    "Loop",
-    "Migrate",
-    "ReplayParameters",
-    "Signal",
-    "Sleep",
-    "ThreadParameters",
-    "Wait",
-    "Work",
-    "counted",
-    "replay",
-    "start",
-    "target_of",
-]
-
 W = TypeVar("W")
 Activity = Generator[object, Any, None]
 """An action that takes time: it yields the actions of the thread."""

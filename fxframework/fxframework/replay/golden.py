@@ -9,8 +9,6 @@ from fxframework.errors import UsageError
 from fxframework.kit.shown import amount, cut
 from fxframework.kit.steps import Outcome, Run
 
-__all__ = ["compare", "difference"]
-
 CONTEXT = 8
 """Bytes of binary outputs to show at a difference."""
 SHOWN = 100

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["line_of", "lines_of"]
-
 KEY_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
 """A bare or a quoted part of a key, such as the three of ``a."b.c".'d'``."""
 KEY = re.compile(rf"[ \t]*({KEY_PART}(?:[ \t]*\.[ \t]*{KEY_PART})*)[ \t]*=[ \t]*")

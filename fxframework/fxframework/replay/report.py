@@ -16,8 +16,6 @@ import attrs
 
 from fxframework.kit.steps import Status
 
-__all__ = ["VERSION", "Report", "StepReport", "junit"]
-
 VERSION = 1
 """Version of the report as JSON."""
 NOT_IN_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

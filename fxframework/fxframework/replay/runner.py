@@ -26,8 +26,6 @@ from fxframework.replay.scenario import MAX_SEED, TARGET, Device, Scenario, Step
 if TYPE_CHECKING:
     from fxframework.host import Host
 
-__all__ = ["GOLDEN", "opened", "prepare", "replay"]
-
 GOLDEN = ".golden"
 """Suffix of the folder of golden files beside a scenario."""
 

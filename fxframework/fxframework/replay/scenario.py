@@ -31,20 +31,6 @@ from fxframework.replay.values import (
 if TYPE_CHECKING:
     from fxframework.host import Host
 
-__all__ = [
-    "TARGET",
-    "About",
-    "Device",
-    "Fault",
-    "Scenario",
-    "ScenarioError",
-    "Step",
-    "load",
-    "parse",
-    "parse_document",
-    "parse_target",
-]
-
 TARGET = "target"
 """The device kind whose parameters are the table of that name."""
 TABLES = ("scenario", TARGET, "device", "step")

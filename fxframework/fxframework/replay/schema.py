@@ -17,8 +17,6 @@ from fxframework.replay.values import class_of_parameters, is_list, is_table, is
 if TYPE_CHECKING:
     from fxframework.host import Host
 
-__all__ = ["json_schema", "table_schema"]
-
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SIMPLE: dict[Any, dict[str, Any]] = {
     bool: {"type": "boolean"},

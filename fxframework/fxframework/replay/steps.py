@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.table import Table
 
-__all__ = [
-    "CaptureDecode",
-    "CaptureExpect",
-    "CaptureExport",
-    "GoldenCompare",
-    "Range",
-    "open_bytes",
-]
-
 LISTED = 5
 """The most findings or values to list in a message."""
 

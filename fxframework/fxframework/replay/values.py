@@ -20,20 +20,6 @@ from fxframework.kit.shown import cut
 from fxframework.kit.steps import Duration, nanoseconds
 from fxframework.registry import DeviceKind, StepKind
 
-__all__ = [
-    "Fault",
-    "NoParameters",
-    "bounds_fault",
-    "class_of_parameters",
-    "is_list",
-    "is_table",
-    "is_union",
-    "key_of",
-    "named_values",
-    "shown",
-    "structure",
-]
-
 TYPE_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 """The simple types, as named in messages."""
 SHOWN = 60

@@ -20,8 +20,6 @@ import attrs
 from fxframework.errors import OutputError, UsageError, WriteRefusedError
 from fxframework.hookspecs import API
 
-__all__ = ["KINDS", "Name", "render", "write"]
-
 KINDS: Mapping[str, tuple[str, ...]] = {
     "format": ("common", "format"),
     "exporter": ("common", "exporter"),

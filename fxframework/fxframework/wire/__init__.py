@@ -87,9 +87,10 @@ if TYPE_CHECKING:
         u32,
         u64,
     )  # fmt: skip
+    from fxframework.wire.families import OTHER
     from fxframework.wire.format import Format
     from fxframework.wire.plugins import reader, writer
-    from fxframework.wire.records import OTHER, Part, Record
+    from fxframework.wire.records import Part, Record
 
 __all__ = [
     "AT",
@@ -150,8 +151,9 @@ __getattr__, __dir__ = lazy_names(
         "threads u8 "
         "u16 u32 u64",
         "fxframework.wire.columns": "Rows",
+        "fxframework.wire.families": "OTHER",
         "fxframework.wire.format": "Format",
         "fxframework.wire.plugins": "reader writer",
-        "fxframework.wire.records": "OTHER Part Record",
+        "fxframework.wire.records": "Part Record",
     },
 )

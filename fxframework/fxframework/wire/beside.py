@@ -16,8 +16,6 @@ from fxframework.wire.spans import Octets
 if TYPE_CHECKING:
     from fxframework.wire.many import Many
 
-__all__ = ["Computed", "Spare", "Surplus"]
-
 
 class Computed(Field):
     """A number that follows from fields and registers: shown, not in the file. See ``computed``."""

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from fxframework.kernels.frames import Frames
     from fxframework.kit.lossless import LosslessRecord
 
-__all__ = ["Block", "BlockReader"]
-
 I64 = NDArray[np.int64]
 BLOCK_BYTES = 4 << 20
 """A block ends behind the first record that ends so many bytes from its beginning, or later."""

@@ -31,9 +31,8 @@ from fxframework.wire.format import Note as Found
 from fxframework.wire.walk import Walk
 
 if TYPE_CHECKING:
-    from fxframework.wire.blocks import Block, BlockReader
-
-__all__ = ["BlockCapture", "BlockPass", "DeclaredCapture", "capture_class"]
+    from fxframework.wire.blocks import BlockReader
+    from fxframework.wire.runs import Block
 
 Cells = dict[str, Any]
 """Columns of a table by name, of the types of the schema."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from fxframework.model.schema import Column
     from fxframework.wire.many import Many
 
-__all__ = ["ObjectRows", "RowSource", "TableColumns", "is_textual", "merged", "rows_of_class"]
-
 I64 = NDArray[np.int64]
 Cells = dict[str, Any]
 """Columns by name; of texts and bytes, pairs of places and lengths."""

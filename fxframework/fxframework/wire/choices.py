@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = ["Again", "Check", "Choice", "Flag"]
-
 
 class Choice(Field):
     """A value of one of several kinds, by the number in an earlier field; None has no bytes."""

@@ -36,8 +36,6 @@ from fxframework.wire.lists import Listed
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import State
 
-__all__ = ["ColumnItems", "ColumnRecords", "ItemLists"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 

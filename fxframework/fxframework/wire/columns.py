@@ -27,8 +27,6 @@ from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed
 from fxframework.wire.spans import Octets, Span, Text
 
-__all__ = ["Always", "Rows", "ThreadIds", "bind_all"]
-
 NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 """Nanoseconds in a unit of time."""
 

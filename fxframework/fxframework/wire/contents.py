@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from fxframework.kernels.frames import Items
     from fxframework.wire.records import Layout, Record
 
-__all__ = ["Likely", "contents_of", "resumption_by_contents"]
-
 Likely = Mapping[str, range]
 """What numbers of the first word of a class of records are: one number, or any but 0."""
 ANYTHING = -1

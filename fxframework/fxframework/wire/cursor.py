@@ -10,11 +10,6 @@ from fxframework.wire.expressions import Constant, Expression, Register, wrapped
 from fxframework.wire.rules import BAD_SIZE, NOT_DECLARED, RESERVED
 from fxframework.wire.state import State, TextTable
 
-__all__ = [
-    "AT", "SIZE", "Builder", "Cursor", "Draft", "RefusalError", "ShortError", "limits_of", "mirror",
-    "order_of",
-]  # fmt: skip
-
 SIZE = Register(name="SIZE")
 """The size of the record, or of the part, in bytes."""
 AT = Register(name="AT")

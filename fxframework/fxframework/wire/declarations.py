@@ -18,11 +18,11 @@ from fxframework.wire.choices import Again, Check, Choice, Flag
 from fxframework.wire.columns import Always, Rows, ThreadIds
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Checksum, Named, Register
-from fxframework.wire.families import Resume
+from fxframework.wire.families import OTHER, Resume
 from fxframework.wire.fields import Bits, Integer, Mark, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
-from fxframework.wire.records import OTHER, Part, Record
+from fxframework.wire.records import Part, Record
 from fxframework.wire.spans import Octets, Text
 from fxframework.wire.state import TextTable
 

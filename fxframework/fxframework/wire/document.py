@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from fxframework.wire.beside import Computed
 from fxframework.wire.choices import Check, Choice, Flag
 from fxframework.wire.expressions import Expression
+from fxframework.wire.families import OTHER
 from fxframework.wire.fields import Bits, Field, Integer, Mark, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
-from fxframework.wire.records import OTHER, Layout
+from fxframework.wire.records import Layout
 from fxframework.wire.spans import Span, Text
 
 if TYPE_CHECKING:
     from fxframework.wire.format import Format
-
-__all__ = ["document"]
 
 
 def document(format: Format) -> str:

@@ -19,8 +19,6 @@ from fxframework.wire.shape import Shape
 if TYPE_CHECKING:
     from fxframework.wire.state import State
 
-__all__ = ["OF_ANOTHER_KIND", "Drafted"]
-
 OF_ANOTHER_KIND = "it would be read as a record of another kind"
 
 

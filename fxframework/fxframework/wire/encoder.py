@@ -7,19 +7,17 @@ from typing import Any
 
 from fxframework.io.sink import Sink
 from fxframework.kit import lossless
-from fxframework.kit.lossless import DamagedRecord, LosslessRecord, RecordRewriter
+from fxframework.kit.lossless import DamagedRecord, LosslessRecord, RecordRewriter, UnknownRecord
 from fxframework.wire.beside import Computed
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import AT, SIZE, RefusalError, ShortError
 from fxframework.wire.expressions import Register
 from fxframework.wire.fields import index_of
-from fxframework.wire.format import Format, Unknown
+from fxframework.wire.format import Format
 from fxframework.wire.packing import Packer
 from fxframework.wire.records import Layout, Record
 from fxframework.wire.spans import Text
 from fxframework.wire.state import State
-
-__all__ = ["Encoder", "open_writer"]
 
 
 class Encoder(lossless.Encoder):
@@ -40,7 +38,7 @@ class Encoder(lossless.Encoder):
         raw = None
         if record.raw is not None:
             raw = bytes(record.raw)
-            if isinstance(record, Unknown):
+            if isinstance(record, UnknownRecord):
                 return self._unknown(record.type, raw)
             if isinstance(record, DamagedRecord):
                 return raw

@@ -20,24 +20,6 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = [
-    "CHECKSUMS",
-    "OPERATIONS",
-    "Calculation",
-    "Checksum",
-    "Constant",
-    "Expression",
-    "Named",
-    "Register",
-    "Saturating",
-    "condition_text",
-    "expression",
-    "expression_or_none",
-    "leaves_of",
-    "saturating",
-    "wrapped",
-]  # fmt: skip
-
 OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,

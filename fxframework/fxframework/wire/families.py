@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = ["OTHER", "Family", "Fields", "Place", "Resume", "declaration_error"]
-
 # A layout is a ``fxframework.wire.records.Layout``.
 
 OTHER = -1

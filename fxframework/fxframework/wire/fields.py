@@ -70,8 +70,6 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = ["Bits", "Field", "Integer", "Limited", "Mark", "Number", "index_of"]
-
 Values = dict[str, Any]
 Refs = dict[str, int] | None
 

@@ -9,8 +9,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FIELDS", "Findings", "FoundAt", "Noted", "findings_of", "in_order"]
-
 I64 = NDArray[np.int64]
 RULES = 400
 """Numbers of rules of reading are below it."""

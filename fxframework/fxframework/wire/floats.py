@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = ["Float", "Nan", "bits_compared"]
-
 _F32 = struct.Struct("<f")
 _U32 = struct.Struct("<I")
 

@@ -9,25 +9,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from fxframework.errors import Catalogue, PluginError, WriteRefusedError, refusal
-from fxframework.kit.lossless import DamagedRecord as Damaged
-from fxframework.kit.lossless import LosslessRecord, record_of_json
-from fxframework.kit.lossless import PaddingRecord as Padding
-from fxframework.kit.lossless import UnknownRecord as Unknown
+from fxframework.kit.lossless import (
+    DamagedRecord,
+    LosslessRecord,
+    PaddingRecord,
+    UnknownRecord,
+    record_of_json,
+)
 from fxframework.registry import lazy
 from fxframework.wire.columns import Rows, ThreadIds, bind_all
 from fxframework.wire.cursor import AT, SIZE, RefusalError, order_of
 from fxframework.wire.expressions import Constant, Expression, Register
-from fxframework.wire.families import Family, declaration_error
+from fxframework.wire.families import OTHER, Family, declaration_error
 from fxframework.wire.fields import Field, Integer, Number
-from fxframework.wire.records import OTHER, Layout, Record
+from fxframework.wire.records import Layout, Record
 from fxframework.wire.rules import DOES_NOT_FIT, WRONG_FIELDS, catalogue, refusals
 from fxframework.wire.spans import Text
 from fxframework.wire.state import State, TextTable
 
 if TYPE_CHECKING:
     from fxframework.registry import Reader, Writer
-
-__all__ = ["Damaged", "Format", "Magic", "Padding", "Unknown", "kinds_of"]
 
 Note = tuple[int, int, int]
 """A finding: the number of its rule, its byte offset, and a value."""
@@ -175,7 +176,11 @@ class Format:
         kinds_of_all: dict[str, type[LosslessRecord]] = {}
         if self.magic:
             kinds_of_all["header"] = Magic
-        kinds_of_all |= {"unknown": Unknown, "padding": Padding, "damaged": Damaged}
+        kinds_of_all |= {
+            "unknown": UnknownRecord,
+            "padding": PaddingRecord,
+            "damaged": DamagedRecord,
+        }
         for name in kinds_of_all.keys() & kinds.keys():
             reason = f"every format has records called {name}; give another name=…"
             raise declaration_error(kinds[name], None, reason)
@@ -371,7 +376,7 @@ class Format:
         """
         if isinstance(record, Magic):
             return self.magic
-        if isinstance(record, Padding):
+        if isinstance(record, PaddingRecord):
             if record.nbytes < 0:
                 raise self.refuse(DOES_NOT_FIT, f"padding: nbytes is {record.nbytes}")
             return bytes(record.nbytes)

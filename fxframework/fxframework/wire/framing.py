@@ -41,12 +41,6 @@ if TYPE_CHECKING:
     from fxframework.wire.families import Family, Place
     from fxframework.wire.records import Layout, Record
 
-__all__ = [
-    "BAD_SIZE", "BEHIND", "CUT", "HIDING", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN",
-    "ListedFrames", "frames_by_first_byte", "frames_of", "frames_of_families", "frames_of_records",
-    "item_size", "items_of", "walk_of",
-]  # fmt: skip
-
 I64 = NDArray[np.int64]
 Entry = tuple[int, int, "type[Record]"]
 """The first and the second number of a kind, and its class."""

@@ -42,8 +42,6 @@ from fxframework.wire.records import Layout, Part
 from fxframework.wire.spans import Octets, Span, Text
 from fxframework.wire.state import State
 
-__all__ = ["Group", "Grouping", "References", "Resolve"]
-
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Resolve = Callable[[Field, Any, int | None], int]

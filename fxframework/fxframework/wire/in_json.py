@@ -18,8 +18,6 @@ from fxframework.wire.expressions import Constant, Expression
 from fxframework.wire.fields import Field, Number, Values
 from fxframework.wire.shape import Shape, is_reference
 
-__all__ = ["InJson"]
-
 
 class InJson(Shape):
     """What a layout knows of objects in record JSON."""

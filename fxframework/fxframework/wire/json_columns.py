@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from fxframework.wire.cursor import RefusalError
 from fxframework.wire.many import SHIFTS
 
-__all__ = ["Column", "converted", "integers", "octets", "scatter", "store", "texts", "usual"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]

@@ -44,11 +44,6 @@ from fxframework.wire.records import Part, Record
 from fxframework.wire.shape import is_reference
 from fxframework.wire.spans import Octets, Span, Text
 
-__all__ = [
-    "RowTexts", "ShownRows", "doubts", "head_of", "is_said", "is_shown", "just", "raw_of",
-    "stretch", "when",
-]  # fmt: skip
-
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 MOST_TEXTS = 1 << 20

@@ -18,15 +18,14 @@ from fxframework.kit.lossless import UnfitError
 from fxframework.wire.beside import Computed, Spare, Surplus
 from fxframework.wire.choices import Again, Check, Choice, Flag
 from fxframework.wire.expressions import Expression
+from fxframework.wire.families import OTHER
 from fxframework.wire.fields import Bits, Field, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
-from fxframework.wire.records import OTHER, Layout
+from fxframework.wire.records import Layout
 from fxframework.wire.shape import is_reference
 from fxframework.wire.spans import Octets, Text
 from fxframework.wire.state import State
-
-__all__ = ["LARGEST", "MOST_SHAPES", "Kinds", "Shape", "ShapeEntry", "values_of"]
 
 LARGEST = 32_000
 """Bytes of the largest record that is packed by columns."""

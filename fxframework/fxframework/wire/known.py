@@ -10,11 +10,6 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = [
-    "CODE", "LENGTH", "START", "STRANGE", "THERE", "WORD", "WORD_AT", "Codes", "Known", "as_mask",
-    "gaps_to",
-]  # fmt: skip
-
 START = "start"
 LENGTH = "length"
 """Where the bytes of a field are: ``known[field, START]``, int64."""

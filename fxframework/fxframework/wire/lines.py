@@ -31,8 +31,6 @@ from fxframework.wire.known import Codes
 from fxframework.wire.many import Many
 from fxframework.wire.runs import REASONS, SIZE_RULE, Block, Run
 
-__all__ = ["LineReader"]
-
 I64 = NDArray[np.int64]
 BLOCK_BYTES = 1 << 19
 """Bytes of the file whose lines are made together: some ten times as many."""

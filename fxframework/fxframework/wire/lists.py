@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = ["Listed", "Texts"]
-
 TURNS = 32
 """Texts of a list that are read by their number, of many records together."""
 

@@ -27,8 +27,6 @@ from fxframework.wire.expressions import Expression, Register, wrapped
 from fxframework.wire.findings import Findings, Noted
 from fxframework.wire.known import CODE, THERE, Codes, Known, as_mask, gaps_to, with_sign
 
-__all__ = ["ClassRows", "Entered", "FileNumbers", "Many", "Reading", "Reference"]
-
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 RESERVED = 105

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     Found = tuple[LosslessRecord, list[Note]]
 
-__all__ = ["ObjectReader", "has_columns"]
-
 AT_ONCE = 8192
 """Records that are read before the first of them is there."""
 

@@ -11,8 +11,6 @@ from fxframework.wire.fields import Bits, Field, Values
 from fxframework.wire.lists import Listed
 from fxframework.wire.shape import Shape
 
-__all__ = ["One"]
-
 
 class One(Shape):
     """What a layout knows of objects that are read."""

@@ -25,8 +25,6 @@ from fxframework.wire.many import FileNumbers
 from fxframework.wire.records import Layout
 from fxframework.wire.state import State
 
-__all__ = ["Packer", "put_numbers"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]

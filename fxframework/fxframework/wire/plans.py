@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from fxframework.wire.format import Format
     from fxframework.wire.records import Layout
 
-__all__ = ["ClassPlan", "Effect", "Plan", "plan_of"]
-
 
 @attrs.frozen(eq=False)
 class Effect:

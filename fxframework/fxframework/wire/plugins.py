@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fxframework.registry import ExportSession, RecordWriter
     from fxframework.wire.format import Format
 
-__all__ = ["reader", "reader_of", "writer", "writer_of"]
-
 Lazy = Callable[[], "Format"]
 Sniff = Callable[[Probe], Confidence]
 

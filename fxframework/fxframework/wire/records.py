@@ -31,8 +31,6 @@ from fxframework.wire.state import State
 if TYPE_CHECKING:
     from fxframework.wire.many import Many
 
-__all__ = ["OTHER", "Layout", "Part", "Record"]
-
 ATTRIBUTE = type(attrs.field())
 """The type of attributes of a record that are not fields of the file."""
 OPTIONS_OF_BOTH = frozenset({"size", "word", "most", "sets", "clears", "keys", "name", "section"})

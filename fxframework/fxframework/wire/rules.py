@@ -11,32 +11,6 @@ from collections.abc import Iterable
 
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
 
-__all__ = [
-    "BAD_MAGIC",
-    "BAD_SIZE",
-    "BELOW_LEAST",
-    "CUT_OFF",
-    "DOES_NOT_FIT",
-    "NOT_DECLARED",
-    "NOT_UTF8",
-    "NO_SUCH_NAME",
-    "NO_SUCH_TEXT",
-    "OTHER_VERSION",
-    "OTHER_VERSION_LOST",
-    "READING",
-    "RESERVED",
-    "TIME_BEYOND",
-    "UNDEFINED_VALUE",
-    "UNKNOWN_KIND",
-    "WRITING",
-    "WRONG_FIELDS",
-    "WRONG_SPARE",
-    "WRONG_TYPE",
-    "catalogue",
-    "refusals",
-    "writing",
-]  # fmt: skip
-
 # Findings of reading; READING says what each is about.
 BAD_MAGIC = 101
 CUT_OFF = 102

@@ -28,8 +28,6 @@ from fxframework.wire.plans import ClassPlan, is_framed
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import Change, Registrations, State, TextTable, register_columns
 
-__all__ = ["REASONS", "SIZE_RULE", "TIME_BEYOND", "Block", "Run", "StateOfRun"]
-
 # A reader is a ``fxframework.wire.blocks.BlockReader``.
 
 I64 = NDArray[np.int64]

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from fxframework.wire.format import Format
 
-__all__ = ["decimal_text", "sample"]
-
 DISTINCT = 64
 """Records of each kind that are made; the file repeats those that make rows."""
 STEP_NS = 1000

@@ -27,8 +27,6 @@ from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed
 from fxframework.wire.spans import Span, Text
 
-__all__ = ["Shape", "is_reference"]
-
 
 def is_reference(field: Field) -> bool:
     """Return whether a field shows an entry of a table."""

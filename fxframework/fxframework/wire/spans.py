@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = ["Octets", "Span", "Text", "place_of"]
-
 FIRST_STEP = 256
 """Bytes that are searched at first for the end of a text."""
 

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = [
-    "Change", "Entry", "Registrations", "ScopedRegistrations", "State", "TextTable",
-    "register_columns",
-]  # fmt: skip
-
 SMALL = 1 << 20
 """Numbers of texts below it are looked up as they are."""
 BEYOND = 1 << 40

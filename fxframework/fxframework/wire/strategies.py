@@ -11,10 +11,11 @@ from fxframework.errors import WriteRefusedError
 from fxframework.wire.beside import Spare
 from fxframework.wire.choices import Choice, Flag
 from fxframework.wire.encoder import Encoder
+from fxframework.wire.families import OTHER
 from fxframework.wire.fields import Field, Integer, Mark, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
-from fxframework.wire.records import OTHER, Layout, Record
+from fxframework.wire.records import Layout, Record
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import State
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
     from fxframework.wire.format import Format
-
-__all__ = ["files", "values"]
 
 LONGEST = 40
 """Most characters of a text, bytes of octets, and items of a list."""

@@ -11,9 +11,9 @@ from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView, explain_stretch, view_of
 from fxframework.kit.explain import check_offset
-from fxframework.kit.lossless import LosslessRecord
+from fxframework.kit.lossless import DamagedRecord, LosslessRecord, PaddingRecord, UnknownRecord
 from fxframework.wire.cursor import ShortError
-from fxframework.wire.format import Damaged, Format, Magic, Note, Padding, Unknown
+from fxframework.wire.format import Format, Magic, Note
 from fxframework.wire.framing import CUT, NO_ORDER, PADDING, UNKNOWN, frames_of
 from fxframework.wire.records import Record
 from fxframework.wire.rules import (
@@ -27,8 +27,6 @@ from fxframework.wire.rules import (
     UNKNOWN_KIND,
 )
 from fxframework.wire.state import State
-
-__all__ = ["Walk", "explain"]
 
 MORE = 64
 """Zero bytes behind the end of a growing file that show whether its last record takes more."""
@@ -91,7 +89,7 @@ class Walk:
         self.at += nbytes
         code = f"{self.format.codes}{number:04}"
         raw = self.data[begin : self.at]
-        record = Damaged(code=code, raw=raw, offset=begin, nbytes=nbytes)
+        record = DamagedRecord(code=code, raw=raw, offset=begin, nbytes=nbytes)
         return record, [(number, begin, nbytes)]
 
     def unfinished(self) -> tuple[LosslessRecord, list[Note]]:
@@ -120,7 +118,7 @@ class Walk:
         frames.big = int(big_before)
         if entry == PADDING:
             self.at += size
-            return Padding(offset=begin, nbytes=size), []
+            return PaddingRecord(offset=begin, nbytes=size), []
         if entry == CUT and frames.growing:
             return self.unfinished()
         if entry < UNKNOWN:
@@ -162,7 +160,7 @@ class Walk:
         self.at += size
         kind = self.frames.found_kind
         raw = bytes(self.data[begin : self.at])
-        return Unknown(type=kind, raw=raw, offset=begin, nbytes=size), [(number, begin, kind)]
+        return UnknownRecord(type=kind, raw=raw, offset=begin, nbytes=size), [(number, begin, kind)]
 
     def most_of(self, cls: Any) -> int:
         """Return the most bytes of a record of a class; 0 for any number."""

@@ -22,8 +22,6 @@ from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import finite
 from fxframework.kit.row_texts import in_pieces
 
-__all__ = ["OUTPUTS", "write"]
-
 OUTPUTS = (".html", ".svg", ".csv", ".parquet")
 FRAMES = 4_000
 """Frames of a page: those with the most time on either side."""

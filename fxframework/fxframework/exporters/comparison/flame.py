@@ -18,8 +18,6 @@ from fxframework.kit.shown import brief
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import StringPool
 
-__all__ = ["colour", "picture"]
-
 FULL = math.log(1.5)
 """Logarithm of the change from which a colour is the darkest."""
 # Colours as red, green and blue.

@@ -15,8 +15,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
 
-__all__ = ["in_one_order", "timeline"]
-
 MOST = 4_000
 """Slices of a timeline."""
 TRACKS = 12

@@ -25,8 +25,6 @@ from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
 from fxframework.model.tasks import tasks
 
-__all__ = ["HtmlExport"]
-
 I64 = NDArray[np.int64]
 MOST = {
     "slices": 40_000,

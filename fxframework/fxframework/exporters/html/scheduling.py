@@ -13,8 +13,6 @@ from fxframework.analysis.spans import flow_steps
 from fxframework.kernels.sorting import ends_of_runs, places_among
 from fxframework.model.table import Table
 
-__all__ = ["Runs", "arrows", "cpu_runs", "thread_states"]
-
 I64 = NDArray[np.int64]
 RAN = 0
 COULD_RUN = 1

@@ -24,8 +24,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.schema import ArgType
 from fxframework.model.strings import TextColumn
 
-__all__ = ["INTERNED", "NEEDED", "SEQUENCE_FLAGS", "Arguments", "Interned", "Tails"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 CHUNK = 1 << 15

@@ -62,8 +62,6 @@ from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.model.timeline import before_zero, later
 
-__all__ = ["PerfettoExport"]
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.pools import PairMap
 
-__all__ = ["Ids"]
-
 IDS = 1 << 31
 """Perfetto's process and thread ids are below this."""
 FREE = -1

@@ -21,17 +21,6 @@ from fxframework.kit.runs import SortedRuns
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC
 
-__all__ = [
-    "COLUMNS",
-    "START",
-    "TAIL",
-    "Columns",
-    "SortedSlices",
-    "columns_of",
-    "in_order",
-    "parents_of",
-]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Columns = dict[str, NDArray]  # type: ignore[type-arg]

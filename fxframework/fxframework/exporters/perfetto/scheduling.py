@@ -25,8 +25,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.schema import THREAD_STATES, WAKEUP
 from fxframework.model.table import Table
 
-__all__ = ["Scheduling"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Bools = NDArray[np.bool_]

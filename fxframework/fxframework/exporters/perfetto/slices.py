@@ -14,8 +14,6 @@ from fxframework.kernels.nesting import NEVER_ENDS
 from fxframework.kernels.sorting import outermost, places_among
 from fxframework.model.schema import ASYNC
 
-__all__ = ["SliceTracks", "ends_of"]
-
 I64 = NDArray[np.int64]
 
 

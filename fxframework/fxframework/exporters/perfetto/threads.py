@@ -15,8 +15,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["CaptureThreads", "nameless", "text_of", "texts_of"]
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 CHUNK = 1 << 15

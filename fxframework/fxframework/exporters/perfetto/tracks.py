@@ -15,8 +15,6 @@ from fxframework.exporters.perfetto.wire import Messages, integer, message, runs
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.pools import PairMap
 
-__all__ = ["KeyedTracks", "Tracks", "grown", "process_uuids", "thread_uuids"]
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Names = Callable[[I64], Iterator[bytes]]

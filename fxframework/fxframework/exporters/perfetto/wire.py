@@ -16,17 +16,6 @@ from numpy.typing import NDArray
 from fxframework.exporters.columns import starts_of
 from fxframework.model.strings import TextColumn
 
-__all__ = [
-    "Messages",
-    "integer",
-    "interleave",
-    "message",
-    "runs",
-    "string",
-    "total_lengths",
-    "varint",
-]
-
 U8 = NDArray[np.uint8]
 RUN = 1 << 18
 """Bytes of names written at a time."""

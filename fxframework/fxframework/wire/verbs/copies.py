@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from fxframework.wire.capture import DeclaredCapture
     from fxframework.wire.format import Format
 
-__all__ = ["Copies", "CopyReader", "copy", "extract", "salvage"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 SOUND = -1

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from fxframework.io.sink import Sink
     from fxframework.wire.format import Format
 
-__all__ = ["EARLIEST", "MergeSession", "MergedPart", "Merger", "merged"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 PIECE = 1 << 20

@@ -51,11 +51,10 @@ from fxframework.kernels.pools import codes_of
 from fxframework.kernels.sorting import begins_of_runs, dense, ends_of_runs
 from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.strings import StringPool
-from fxframework.wire.blocks import Block
 from fxframework.wire.families import Fields
 from fxframework.wire.known import CODE, LENGTH, START, Codes
 from fxframework.wire.many import Entered, Many, Reference
-from fxframework.wire.runs import Run, enter_texts
+from fxframework.wire.runs import Block, Run, enter_texts
 from fxframework.wire.state import Registrations
 
 __all__ = ["RowReader"]

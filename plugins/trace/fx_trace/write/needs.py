@@ -30,11 +30,10 @@ from fxframework.io.words import U64_MAX, WORD
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.strings import StringPool
-from fxframework.wire.blocks import Block
 from fxframework.wire.framing import PADDING
 from fxframework.wire.known import CODE, LENGTH, START
 from fxframework.wire.many import ClassRows, Many, Reference
-from fxframework.wire.runs import Run
+from fxframework.wire.runs import Block, Run
 from fxframework.wire.state import Registrations
 
 __all__ = ["MAYBE", "Needs", "Part"]
