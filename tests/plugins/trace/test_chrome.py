@@ -237,6 +237,17 @@ def test_what_is_no_time_is_a_finding(text: str) -> None:
         assert offsets["FXT0608"] == 1
 
 
+@cases(
+    ("value", "said"),
+    [("null", "null"), ('"soon"', '"soon"'), ('"' + 50 * "x" + '"', '"' + 39 * "x")],
+)
+def test_a_finding_says_the_value_that_is_no_time(value: str, said: str) -> None:
+    with opened(f'[{{"ph":"i","ts":{value}}}]'.encode()) as capture:
+        capture.table("instants")
+        (finding,) = capture.diagnostics
+    assert finding.message.endswith(f": ts is {said}")
+
+
 # --- Arguments -----------------------------------------------------------------------------------
 
 ARGS = {

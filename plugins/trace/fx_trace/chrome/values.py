@@ -151,7 +151,7 @@ def plain(value: Any) -> Any:
 
 def shown(value: Any) -> str:
     """Return the beginning of a value, for a finding."""
-    return ascii(AS_JSON(value))[1:41]
+    return ascii(AS_JSON(value))[1:-1][:40]
 
 
 def encoded(text: str) -> bytes:
