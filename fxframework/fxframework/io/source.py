@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import shlex
@@ -383,7 +384,11 @@ class _Members:
         """Bytes to read next."""
         self.position = 0
         """Compressed bytes that were read."""
+        self._last_input = 0
+        """Where the last of them begin that were read at once."""
         self._unpacked_size = 0
+        self._member_start = (0, 0)
+        """Where the member begins: the position, and the unpacked bytes before it."""
 
     def piece(self) -> bytes:
         """Return the next bytes; none at the end and after the first damage."""
@@ -396,18 +401,43 @@ class _Members:
             if self._unpacker.needs_input:
                 packed_bytes = self._raw.read(self.position, self._read_size)
                 has_ended = not packed_bytes
+                self._last_input = self.position
             self._read_size = min(2 * self._read_size, CHUNK)
             self.position += len(packed_bytes)
             try:
                 unpacked_bytes = self._unpacker.decompress(packed_bytes, CHUNK)
             except self._damage as error:
-                return self._fault(str(error))
+                rest = self._up_to_damage()
+                self._unpacked_size += len(rest)
+                self._fault(str(error))
+                return rest
             if unpacked_bytes:
                 self._unpacked_size += len(unpacked_bytes)
                 return unpacked_bytes
             if has_ended and not self._unpacker.eof:
                 return self._fault("it ends too early")
         return b""
+
+    def _up_to_damage(self) -> bytes:
+        """Return the bytes before the damage that were not returned yet.
+
+        A decompressor that fails returns nothing of that call. So the member is unpacked again, its
+        last input byte by byte.
+        """
+        unpacker = self._packing.unpacker()
+        position, unpacked_before = self._member_start
+        known_bytes = self._unpacked_size - unpacked_before
+        rest = bytearray()
+        with contextlib.suppress(*self._damage):
+            while not unpacker.eof and (position < self.position or not unpacker.needs_input):
+                size = 0
+                if unpacker.needs_input:
+                    size = max(min(CHUNK, self._last_input - position), 1)
+                unpacked_bytes = unpacker.decompress(self._raw.read(position, size), CHUNK)
+                position += size
+                rest += unpacked_bytes[known_bytes:]
+                known_bytes = max(known_bytes - len(unpacked_bytes), 0)
+        return bytes(rest)
 
     def _next_member(self) -> bool:
         """Start the next member; return False if there is none."""
@@ -420,6 +450,7 @@ class _Members:
             self._fault(f"it ends at byte {self.position}, but other bytes follow")
             return False
         self._unpacker = self._packing.unpacker()
+        self._member_start = (self.position, self._unpacked_size)
         self._read_size = FIRST_FEED
         return True
 
