@@ -106,12 +106,10 @@ class Tasks:
         self.offsets: list[int] = []
         """Of the first record that names each thread."""
 
-    def of(
-        self, pids: NDArray[Any], tids: NDArray[Any], offsets: NDArray[np.int64]
-    ) -> NDArray[np.int32]:
-        """Return the numbers of the threads of rows, of shape (rows,)."""
-        pids = pids.astype(np.int64)
+    def of(self, pids: Any, tids: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the numbers of the threads of rows, of shape (rows,); ``pids`` may be one id."""
         tids = tids.astype(np.int64)
+        pids = np.broadcast_to(pids, tids.shape).astype(np.int64)
         # Ids have 64 bits, their numbers fewer than 32: two of them are one number.
         pairs = self._pid_numbers.enter(pids) << 32 | self._tid_numbers.enter(tids)
         numbers = self._pair_numbers.enter(pairs)
@@ -182,9 +180,8 @@ class BlockPass(FirstPass[Tables]):
         self._kinds = reader.kinds
         self.handed = reader.handed
         self.tasks = capture.tasks
-        if self.tasks is not None:
-            self._rows["threads"] = len(self.tasks.pids)
-            self._rows["processes"] = len(set(self.tasks.pids))
+        self.small: dict[str, Cells] = {}
+        """Tables that are made of the whole file, beside those of the tasks."""
 
     @property
     def notes(self) -> tuple[Any, ...]:
@@ -204,7 +201,10 @@ class BlockPass(FirstPass[Tables]):
     @property
     def rows(self) -> dict[str, int]:
         """Number of rows of each table."""
-        return self._rows
+        if self.tasks is not None:
+            self._rows["threads"] = len(self.tasks.pids)
+            self._rows["processes"] = len(set(self.tasks.pids))
+        return self._rows | {name: len(cells["offset"]) for name, cells in self.small.items()}
 
     @property
     def range(self) -> tuple[int | None, int | None]:
@@ -215,6 +215,7 @@ class BlockPass(FirstPass[Tables]):
 class BlockCapture(ScannedCapture[BlockPass, Tables]):
     """A file whose tables are read block by block (``read_blocks``)."""
 
+    pass_class: ClassVar[type[BlockPass]] = BlockPass
     tasks: Tasks | None = None
     """The threads of the last pass over the file, if rows name them by ids."""
 
@@ -247,9 +248,11 @@ class BlockCapture(ScannedCapture[BlockPass, Tables]):
                 diagnostics.add(self.rules.numbered(number), times=times)
 
     def _run_pass(self, *, whole: bool) -> BlockPass:
-        return BlockPass(self, whole=whole)
+        return self.pass_class(self, whole=whole)
 
     def _small(self, name: str, passed: BlockPass) -> Columns:
+        if name in passed.small:
+            return dict(passed.small[name])
         if passed.tasks is None:
             return super()._small(name, passed)
         return passed.tasks.columns(name)
@@ -403,11 +406,12 @@ class DeclaredCapture(BlockCapture):
     def resume(self) -> tuple[int, bytes] | None:
         """Return the end of the last sound record, and the records that later ones depend on.
 
-        None if rows come from such records too, because these rows would be there again.
+        None if rows come from such records too, because these rows would be there again, or if they
+        are sums over the whole file.
         """
         format = self.declared
         support = [cls for cls in format.classes if cls.layout.changes_state]
-        if any(rows.record in support for rows in format.tables):
+        if self.has_summed_calls or any(rows.record in support for rows in format.tables):
             return None
         reader, _ = self.read_blocks(growing=True)
         support_records: list[bytes] = []

@@ -12,12 +12,6 @@ from fx_xray import rules
 from fxframework import wire
 from fxframework.errors import Rule, Severity
 
-MAGIC = 0x7872617970726F66
-"""The letters "xrayprof" as a number of 64 bits, which the file has in little-endian order."""
-VERSION = 0x20180424
-HEADER_BYTES = 16
-"""Bytes of a block before its paths."""
-
 CUT_PATH = Rule(
     "XPRF0201",
     Severity.DATA_LOSS,
@@ -32,8 +26,8 @@ CUT_PATH = Rule(
 class Header(wire.Record):
     """The file begins: version, time and process."""
 
-    _magic = wire.u64(equals=MAGIC)
-    _version = wire.u64(equals=VERSION)
+    _magic = wire.u64(equals=0x7872617970726F66)  # the letters "xrayprof"
+    _version = wire.u64(equals=0x20180424)
     time: int = wire.u64(default=0, unit="ns", doc="when it was written, since the Unix epoch")
     process: int = wire.u64(default=0, doc="process id")
 
@@ -67,7 +61,7 @@ class Block(wire.Record):
     def fits(cls, data: memoryview, at: int) -> bool:
         """Return whether the size at a byte is one that a block can have."""
         nbytes = cls.layout.place("_nbytes").get(data, at)
-        return nbytes >= HEADER_BYTES and nbytes % 4 == 0
+        return nbytes >= cls.layout.least and nbytes % 4 == 0
 
 
 FORMAT = wire.Format(

@@ -89,6 +89,7 @@ class LogCapture(BlockCapture):
 
     format = "log"
     rules = RULES
+    pass_class = LogPass
     memory_factor = 6  # of typical logs, one or two
     timed_records = True
     row_table = "logs"
@@ -227,9 +228,6 @@ class LogCapture(BlockCapture):
             )
             first_row += logs["ts"].size
 
-    def _run_pass(self, *, whole: bool) -> BlockPass:
-        return LogPass(self, whole=whole)
-
     def _value(self, note: Note) -> object:
         return self._reader.shown(note.rule, note.value)
 
@@ -246,7 +244,7 @@ class LogCapture(BlockCapture):
         return Batch(first_row, cells["offset"].size, columns)
 
     def _facts(self, passed: BlockPass) -> dict[str, Any]:
-        assert isinstance(passed, LogPass)  # noqa: S101 (``_run_pass`` makes no other)
+        assert isinstance(passed, LogPass)  # noqa: S101 (``pass_class``)
         totals = passed.totals
         clock = self._unstated_clock
         if self.request.options.get("clock"):

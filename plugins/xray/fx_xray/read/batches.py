@@ -20,7 +20,7 @@ from fxframework.kit.scanned import Batch, Columns, task_columns
 from fxframework.model.schema import CALL, TABLE_CODES
 from fxframework.model.table import ColumnData
 
-__all__ = ["batch_of", "function_columns", "small_columns"]
+__all__ = ["batch_of", "call_columns", "function_columns", "small_columns"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -37,33 +37,44 @@ def _slices(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
     row_count = int(slices["offset"].size)
     first_row = rows.first["slices"]
     own_rows = slice(first_row, first_row + row_count)
-    frequency = passed.frequency
+    columns = call_columns(slices, spans.ticks[own_rows], names, passed.frequency)
+    columns["xray_cpu"] = slices["cpu"]
+    columns["xray_exit"] = spans.exit[own_rows]
+    columns["xray_entry"] = slices["entry"]
+    return Batch(first_row, row_count, columns)
+
+
+def call_columns(
+    calls: Mapping[str, Any], lengths: I64, names: FunctionNames, frequency: int
+) -> Columns:
+    """Return the columns of `slices` that do not depend on what wrote the calls.
+
+    ``calls`` has the columns ``offset``, ``ticks`` (int64), ``thread``, ``function``, ``depth`` and
+    ``parent``; ``lengths`` are in ticks.
+    """
+    row_count = lengths.size
     spans_made: list[tuple[I64, I64]] = []
 
     def spans_in_ns() -> tuple[I64, I64]:
         if not spans_made:
-            spans_made.append(to_spans(slices["ticks"], spans.ticks[own_rows], frequency))
+            spans_made.append(to_spans(calls["ticks"], lengths, frequency))
         return spans_made[0]
 
-    columns: Columns = {
-        "offset": slices["offset"],
+    return {
+        "offset": calls["offset"],
         "ts": lambda: spans_in_ns()[0],
-        "ticks": slices["ticks"].view(np.uint64),
+        "ticks": calls["ticks"].view(np.uint64),
         "dur": lambda: spans_in_ns()[1],
-        "thread": slices["thread"],
+        "thread": calls["thread"],
         "category": np.broadcast_to(np.int32(-1), row_count),
-        "name": lambda: names.of(slices["function"]),
-        "depth": slices["depth"],
-        "parent": slices["parent"],
+        "name": lambda: names.of(calls["function"]),
+        "depth": calls["depth"],
+        "parent": calls["parent"],
         "kind": np.broadcast_to(np.uint8(CALL), row_count),
         "id": np.broadcast_to(np.uint64(0), row_count),
-        "xray_function": slices["function"],
-        "xray_ticks": spans.ticks[own_rows],
-        "xray_cpu": slices["cpu"],
-        "xray_exit": spans.exit[own_rows],
-        "xray_entry": slices["entry"],
+        "xray_function": calls["function"],
+        "xray_ticks": lengths,
     }
-    return Batch(rows.first["slices"], row_count, columns)
 
 
 def _instants(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:

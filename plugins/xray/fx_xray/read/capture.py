@@ -166,8 +166,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         super()._report(passed)
         self.report_offsets(rules.NEVER_LEFT, passed.first_open, passed.open_calls)
         self.report_offsets(rules.TIME_OVERFLOW, passed.first_outside, passed.outside)
-        for rule, value in self._names.findings():
-            self.diagnostics.add(rule, value=value)
+        self._names.report(self.diagnostics)
 
     def _report_faults(self) -> None:
         """Report what is wrong with the text of a trace; a file of records has none."""

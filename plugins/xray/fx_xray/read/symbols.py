@@ -31,6 +31,7 @@ from fx_xray.read.instr_map import (
 )
 from fxframework.errors import Rule, UsageError
 from fxframework.io import arena
+from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
 
 __all__ = ["FunctionNames", "Symbols", "code_of"]
@@ -173,8 +174,13 @@ class FunctionNames:
         known = (symbols.name(id) is not None for id in map(int, self.functions))
         return np.fromiter(known, np.bool_, self.functions.size)
 
-    def findings(self) -> Iterator[tuple[Rule, object]]:
-        """Yield the rules by which functions have no name, or a map is invalid, with a value."""
+    def report(self, diagnostics: Diagnostics) -> None:
+        """Report functions that have no name, and maps that are invalid."""
+        for rule, value in self._findings():
+            diagnostics.add(rule, value=value)
+
+    def _findings(self) -> Iterator[tuple[Rule, object]]:
+        """Yield the rules, each with a value."""
         ids = self.functions
         symbols = self.symbols
         missing = ids[~self.named]

@@ -1,4 +1,4 @@
-"""Schemas of the tables of an XRay trace; their columns are made in ``batches.py``.
+"""Schemas of the tables of XRay traces and profiles; their columns are made in ``batches.py``.
 
 They are the standard ones, some extended, and two more.
 """
@@ -12,7 +12,18 @@ from fx_xray.format import FunctionKind
 from fxframework.model.capture import CallColumns
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 
-__all__ = ["BUFFERS", "CALLS", "ENTRIES", "EXITS", "FUNCTIONS", "INSTANTS", "SCHEMAS", "SLICES"]
+__all__ = [
+    "BUFFERS",
+    "CALLS",
+    "ENTRIES",
+    "EXITS",
+    "FUNCTIONS",
+    "INSTANTS",
+    "PROFILE_CALLS",
+    "PROFILE_SCHEMAS",
+    "SCHEMAS",
+    "SLICES",
+]
 
 EXITS: Final[Mapping[int, str]] = {0: "none", 1: "exit", 2: "tail_exit", 3: "unwound"}
 """How a call ended."""
@@ -27,8 +38,9 @@ UNMATCHED_EXIT: Final = "unmatched_exit"
 """Categories of instants."""
 
 _CPU = Column("xray_cpu", "u2", "CPU number; 65535 not known")
+_FUNCTION = Column("xray_function", "u4", "id of the function")
 SLICES: Final = STANDARD_TABLES["slices"].extended(
-    Column("xray_function", "u4", "id of the function"),
+    _FUNCTION,
     Column("xray_ticks", "i8", "length; -1 where it was never closed", "ticks"),
     _CPU,
     Column("xray_exit", "u1", "how the call ended", values=EXITS),
@@ -75,3 +87,23 @@ SCHEMAS: Final[Mapping[str, TableSchema]] = {
 CALLS: Final = CallColumns(
     function="xray_function", ticks="xray_ticks", ended="xray_exit", functions="xray_functions"
 )
+PROFILE_SCHEMAS: Final[Mapping[str, TableSchema]] = {
+    "processes": STANDARD_TABLES["processes"],
+    "threads": STANDARD_TABLES["threads"],
+    "xray_functions": FUNCTIONS,
+    "slices": STANDARD_TABLES["slices"].extended(
+        _FUNCTION,
+        Column("xray_ticks", "i8", "length of all its calls, with what they called", "ticks"),
+        Column(
+            "xray_calls", "i8", "calls that it stands for; 0 where only longer paths were written"
+        ),
+    ),
+}
+PROFILE_CALLS: Final = CallColumns(
+    function="xray_function",
+    ticks="xray_ticks",
+    ended="",
+    functions="xray_functions",
+    count="xray_calls",
+)
+"""Those of profiles, whose slices are paths of calls."""

@@ -13,13 +13,12 @@ from fx_xray.read.profile import paths_in
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture
-from fxframework.wire.many import FileNumbers
 from fxframework.wire.verbs import copies
 from fxframework.wire.verbs.copies import Copies, CopyReader
 
 __all__ = ["salvage"]
 
-SIZE = Block.layout.place("_nbytes")
+MESSAGE = "{} bytes of a path without its figures; the block ends before them"
 
 
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
@@ -34,26 +33,19 @@ class WholePaths(CopyReader):
     def copies(self) -> Iterator[Copies]:
         """Yield the blocks of each part of the file."""
         for records in super().copies():
-            file = FileNumbers(records.data)
-            cut_bytes = np.zeros(records.sizes.size, np.int64)
-            for row in np.flatnonzero(records.offsets).tolist():  # the header is at 0
-                start, size = int(records.starts[row]), int(records.sizes[row])
-                _, cut_bytes[row] = paths_in(file, start, size)
-            cut = np.flatnonzero(cut_bytes)
-            if cut.size:
-                sizes = records.sizes - cut_bytes
-                data = records.joined().copy()
-                starts = np.cumsum(records.sizes) - records.sizes
-                SIZE.put_many(data, starts[cut], sizes[cut])
-                cut_ends = records.offsets[cut] + sizes[cut]
-                losses = [*records.losses, *map(_loss, cut_ends.tolist(), cut_bytes[cut].tolist())]
-                losses.sort(key=lambda loss: loss.offset)
-                records = attrs.evolve(
-                    records, data=data, starts=starts, sizes=sizes, losses=losses
-                )
-            yield records
-
-
-def _loss(offset: int, nbytes: int) -> Loss:
-    message = f"{nbytes} bytes of a path without its figures; the block ends before them"
-    return Loss(offset, nbytes, "block", message, CUT_PATH.code, part=True)
+            sizes = records.sizes.copy()
+            losses = list(records.losses)
+            blocks = np.flatnonzero(records.offsets)  # the header is at 0
+            for row in blocks.tolist():
+                paths = paths_in(self.numbers, int(records.offsets[row]), int(sizes[row]))
+                nbytes = sum(functions.nbytes for functions, total in paths if not total)
+                if nbytes:
+                    sizes[row] -= nbytes
+                    end = int(records.offsets[row] + sizes[row])
+                    message = MESSAGE.format(nbytes)
+                    losses.append(Loss(end, nbytes, "block", message, CUT_PATH.code, part=True))
+            losses.sort(key=lambda loss: loss.offset)
+            data = records.joined().copy()
+            starts = np.cumsum(records.sizes) - records.sizes
+            Block.layout.place("_nbytes").put_many(data, starts[blocks], sizes[blocks])
+            yield attrs.evolve(records, data=data, starts=starts, sizes=sizes, losses=losses)
