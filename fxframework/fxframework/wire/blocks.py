@@ -298,7 +298,6 @@ class BlockReader:
 
     def watched_of(self, many: Many) -> I64:
         """Return the rows of the sound records of a class that are wanted as objects, too."""
-        assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
         if not issubclass(many.layout.cls, self.watch):
             return np.zeros(0, np.int64)
         return many.own.ordinals[many.own.sound]

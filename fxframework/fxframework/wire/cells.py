@@ -199,7 +199,6 @@ def rows_of_class(
     The latter are rows of the run.
     """
     own = records.own
-    assert own.sound is not None  # noqa: S101 (all records of the run are read)
     # What makes rows, each with the number of its rows within their record.
     views: list[tuple[RowView, I64 | None]] = []
     if rows.items is None:

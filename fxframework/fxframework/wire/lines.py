@@ -115,7 +115,6 @@ class LineReader(BlockReader):
     def watched_of(self, many: Many) -> I64:
         """Return the rows of the sound records that are shown by objects."""
         own = many.own
-        assert own.sound is not None  # noqa: S101 (set by ``Run.finish``)
         by_objects = np.zeros(own.sound.size, bool)
         for read in (many, *itertools.chain.from_iterable(own.parts.values())):
             for rows in self._doubtful(read):

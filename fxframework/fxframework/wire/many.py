@@ -177,8 +177,8 @@ class ClassRows:
     """The byte that the first field which does not fit goes up to, of those that are short."""
     failed_at: I64 | None = None
     """The place of that field."""
-    sound: Mask | None = None
-    """Which of them count, once all is read."""
+    sound: Mask = attrs.field(init=False)
+    """Which of them count; set by ``settle``, once all is read."""
     all_sound: bool = False
 
     def settle(self, end: int) -> int:

@@ -115,7 +115,6 @@ class ObjectRun(Run):
         records: list[Any] = [None] * self.count
         for _, many in self.read_classes:
             own = many.own
-            assert own.sound is not None  # noqa: S101 (settled above)
             rows = np.flatnonzero(own.sound & ~has_finding[own.ordinals])
             objects = self._objects(many, rows)
             for ordinal, record in zip(own.ordinals[rows].tolist(), objects, strict=True):

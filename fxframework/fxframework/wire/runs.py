@@ -350,7 +350,6 @@ class Run:
         sound_texts: list[tuple[Entered, Any]] = []
         for entered in self.reading.entered:
             own = entered.own
-            assert own.sound is not None  # noqa: S101 (set by ``finish``)
             index: Any = slice(None)
             if not own.all_sound:
                 index = np.flatnonzero(own.sound[entered.rows])
@@ -431,7 +430,6 @@ class Run:
             return
         for reference in self.reading.references:
             sound = reference.own.sound
-            assert sound is not None  # noqa: S101 (set by ``finish``)
             if reference.codes.min(initial=0) >= 0:
                 continue
             missing = np.flatnonzero(reference.codes < 0)

@@ -510,7 +510,6 @@ class TraceBlocks(BlockReader):
         for plan, many in run.read_classes:
             if plan.cls not in SPEAKING:
                 continue
-            assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
             index = np.flatnonzero(many.own.sound)
             if index.size:
                 spoken.append(Spoken(plan.cls, many, index, many.own.ordinals[index]))
@@ -664,7 +663,6 @@ class TraceBlocks(BlockReader):
         for plan, many in run.read_classes:
             if plan.cls is r.ProviderSection:
                 sound = many.own.sound
-                assert sound is not None  # noqa: S101 (set by ``Run.finish``)
                 return many.own.ordinals[sound], many.known[PROVIDER_ID][sound]
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
 

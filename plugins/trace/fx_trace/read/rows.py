@@ -117,7 +117,6 @@ class RowRecords:
         self.cls = many.layout.cls
         self.fields = self.cls.layout.by_name
         own = many.own
-        assert own.sound is not None  # noqa: S101 (set by ``Run.finish``)
         self.is_row = own.sound
         self.index: I64 | None = None
         """Which records of the class they are; None: all."""
@@ -311,7 +310,6 @@ class RowReader(TraceBlocks, ChunkMaker):
         if reference.codes.min(initial=0) >= 0:
             return
         sound = reference.own.sound
-        assert sound is not None  # noqa: S101 (set by ``Run.finish``)
         is_missing = reference.codes < 0
         if not reference.own.all_sound:
             is_missing &= sound[reference.rows]

@@ -445,7 +445,6 @@ class Needs(TraceBlocks):
     def meant_by(self, rows: SoundRows, words: I64) -> Iterator[Objects]:
         """Yield the objects that arguments of records stand for."""
         is_sound = rows.many.own.sound
-        assert is_sound is not None  # noqa: S101 (set by ``Run.finish``)
         thread_field = "process" if rows.cls is r.UserspaceObject else "thread"
         for items in rows.many.own.parts.get(rows.fields.get("args"), ()):
             types = items.known[ARGUMENT["type"]]
@@ -529,7 +528,6 @@ class SoundRows:
         self.cls = cls
         self.many = many
         self.fields = cls.layout.by_name
-        assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
         self.rows = np.flatnonzero(many.own.sound)
         self.ordinals = many.own.ordinals[self.rows]
         self.words = run.places[self.ordinals] // WORD

@@ -318,7 +318,6 @@ class SalvageReader(TraceBlocks):
         if not is_lent.any():
             return
         sound = reference.own.sound
-        assert sound is not None  # noqa: S101 (set by ``Run.finish``)
         is_lent &= sound[reference.rows]
         ordinals = reference.ordinals[is_lent]
         indexes = reference.numbers[is_lent]
