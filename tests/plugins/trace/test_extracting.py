@@ -14,8 +14,16 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace import plugin
+from fx_trace.format import MAGIC_BYTES
 from fx_trace.read import capture as opening
-from fx_trace.records import ProfilerBacktrace, ThreadRecord
+from fx_trace.records import (
+    Event,
+    ProfilerBacktrace,
+    ProviderInfo,
+    ProviderSection,
+    StringRecord,
+    ThreadRecord,
+)
 from fx_trace.write.archive import Archive
 from fx_trace.write.arguments import Koid, Pointer
 from fx_trace.write.extract import extract
@@ -316,6 +324,31 @@ def test_open_slices_can_be_closed_at_the_bounds() -> None:
             )
         }
     assert found == {"outer": (100, 100), "read": (100, 30), "load": (100, 80)}
+
+
+@cases("section", [ProviderSection(id=1), ProviderSection(id=0)])
+def test_closed_slices_keep_names_whose_index_is_registered_again(section: ProviderSection) -> None:
+    """The index is of an earlier section of the provider, or of provider 0."""
+
+    def begin(timestamp: int, name: str) -> Event:
+        return Event(
+            event="duration_begin", timestamp=timestamp, thread=(1, 2), category="", name=name,
+            refs={"name": 5},
+        )  # fmt: skip
+
+    records = [
+        ProviderInfo(id=1, name="app"),
+        section,
+        StringRecord(index=5, value="first"),
+        ProviderInfo(id=2, name="other"),
+        ProviderSection(id=1),
+        begin(10, "first"),
+        StringRecord(index=5, value="second"),
+        begin(20, "second"),
+    ]
+    whole = MAGIC_BYTES + b"".join(record.pack() for record in records)
+    with fxf.open(part(whole, Selection(start_ns=100), open_slices="close")) as capture:
+        assert capture.table("slices").texts("name") == ["first", "second"]
 
 
 @cases("rate", [1_000_000_000, 250_000_000])

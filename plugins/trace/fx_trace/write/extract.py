@@ -300,7 +300,7 @@ class PartWriter:
         last_row = np.zeros(first_row.size, np.int64)
         np.minimum.at(first_row, group, rows)
         np.maximum.at(last_row, group, rows)
-        reused = reused_slots(records.header, section)
+        reused = reused_slots(records.header)
         is_safe = np.searchsorted(reused, first_row) == np.searchsorted(reused, last_row)
         rows = rows[is_safe[group]]
         moved = MovedSlices(*(column[is_safe[group]] for column in moved))
@@ -410,16 +410,24 @@ def check_selection(capture: TraceCapture, selection: Selection) -> None:
         raise UsageError(message, path=capture.name, remedy=remedy)
 
 
-def reused_slots(headers: I64, section: I64) -> I64:
-    """Return which string and thread records register an index again, in one section."""
+def reused_slots(headers: I64) -> I64:
+    """Return the string and thread records before which another one of the index may be in force.
+
+    That is one of the provider in any of its sections, or one of provider 0.
+    """
+    begins = begins_provider(headers)
+    ids = np.append(0, PROVIDER_ID.of(headers[begins]))
     types = TYPE.of(headers)
     is_registration = (types == RecordType.STRING) | (types == RecordType.THREAD)
     rows = np.flatnonzero(is_registration)
     is_string = types[rows] == RecordType.STRING
-    indexes = np.where(is_string, STRING_INDEX.of(headers[rows]), THREAD_INDEX.of(headers[rows]))
-    slots = np.column_stack((section[rows], is_string, indexes))
-    _, first_use = np.unique(slots, axis=0, return_index=True)
-    return np.delete(rows, first_use)
+    indexes = np.where(is_string, STRING_INDEX.of(headers[rows]), -THREAD_INDEX.of(headers[rows]))
+    provider = ids[np.cumsum(begins)[rows]]
+    _, first_use = np.unique(np.column_stack((provider, indexes)), axis=0, return_index=True)
+    is_of_default = provider == 0
+    is_reused = np.isin(indexes, indexes[is_of_default]) & ~is_of_default
+    is_reused |= ~np.isin(np.arange(rows.size), first_use)
+    return rows[is_reused]
 
 
 def is_metadata(headers: I64, *kinds: int) -> Mask:
