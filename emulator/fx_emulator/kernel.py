@@ -389,7 +389,7 @@ class Kernel:
         """
         if self._running:
             raise EmulatorError("run() called within a run; a body must yield its action instead")
-        self._catch_up()
+        self.catch_up()
         if until_ns is not None and until_ns < self.now_ns:
             raise EmulatorError(f"cannot run until {until_ns} ns: it is {self.now_ns} ns already")
         self._running = True
@@ -407,7 +407,7 @@ class Kernel:
                 if self._due:
                     self._step(self._due.pop(0))
                     continue
-                self._catch_up()
+                self.catch_up()
                 timer = self._next_timer()
                 if timer is None or (until_ns is not None and timer.when_ns > until_ns):
                     break
@@ -499,7 +499,7 @@ class Kernel:
             self._fail(thread, error)
             raise
         self.current = None
-        self._catch_up()
+        self.catch_up()
         self._account(core)
         self._do(core, thread, action)
         if thread.paused:
@@ -601,7 +601,7 @@ class Kernel:
 
     def _wake(self, thread: Thread) -> None:
         """Make a thread ready, for the first time or again."""
-        self._catch_up()
+        self.catch_up()
         thread.token += 1
         if thread.waits_for is not None:
             thread.waits_for.waiting.remove(thread)
@@ -801,7 +801,7 @@ class Kernel:
             self.now_ns = until_ns
             self._shown_ns = self.clock.monotonic_ns()
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
         """Account for time that passed outside the scheduler."""
         shown_ns = self.clock.monotonic_ns()
         if shown_ns != self._shown_ns:

@@ -376,6 +376,7 @@ class TargetRun:
         """Run the target."""
         machine: Machine = run.target
         kernel = machine.target.kernel
+        kernel.catch_up()  # with the clock, which may have jumped since the last run
         started_ns = kernel.now_ns
         switches_before = kernel.switches
         until_ns: int | None = self.until

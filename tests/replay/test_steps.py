@@ -207,6 +207,15 @@ def test_a_clock_that_jumps(run: Runner) -> None:
     assert times(later, script) == pytest.approx([0, 1_010_000_000], abs=100)
 
 
+def test_a_run_has_its_length_behind_a_jump_of_the_clock(run: Runner) -> None:
+    jump = '[[step]]\ndo = "clock.jump"\nby = "1s"\n'
+    report = run(jump + RUN + 'for = "2ms"\n' + jump + RUN + 'until = "2003ms"\n')
+    assert report.ok, report.to_text()
+    assert [step.facts["ns"] for step in report.steps if step.do == "target.run"] == [
+        2_000_000, 1_000_000,
+    ]  # fmt: skip
+
+
 def test_a_core_that_is_slow(run: Runner, faults: Faults) -> None:
     target = "[target]\ncpus = 1\nconstant = false\n"
     slow = '[[step]]\ndo = "cpu.pstate"\ncpu = 0\nratio = 0.5\n'
