@@ -419,13 +419,13 @@ def reused_slots(headers: I64) -> I64:
     ids = np.append(0, PROVIDER_ID.of(headers[begins]))
     types = TYPE.of(headers)
     is_registration = (types == RecordType.STRING) | (types == RecordType.THREAD)
-    rows = np.flatnonzero(is_registration)
+    rows: I64 = np.flatnonzero(is_registration)
     is_string = types[rows] == RecordType.STRING
     indexes = np.where(is_string, STRING_INDEX.of(headers[rows]), -THREAD_INDEX.of(headers[rows]))
     provider = ids[np.cumsum(begins)[rows]]
     _, first_use = np.unique(np.column_stack((provider, indexes)), axis=0, return_index=True)
     is_of_default = provider == 0
-    is_reused = np.isin(indexes, indexes[is_of_default]) & ~is_of_default
+    is_reused: Mask = np.isin(indexes, indexes[is_of_default]) & ~is_of_default
     is_reused |= ~np.isin(np.arange(rows.size), first_use)
     return rows[is_reused]
 
