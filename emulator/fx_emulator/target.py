@@ -15,15 +15,7 @@ import attrs
 from fx_emulator.clock import VirtualClock
 from fx_emulator.cpu import Processor, Tsc
 from fx_emulator.errors import Crash, EmulatorError
-from fx_emulator.kernel import (
-    BUDGET,
-    DEFAULT_PRIORITY,
-    SLICE_NS,
-    Body,
-    Kernel,
-    Process,
-    Thread,
-)
+from fx_emulator.kernel import BUDGET, DEFAULT_PRIORITY, SLICE_NS, Body, Kernel, Process, Thread
 from fx_emulator.memory import Memory
 from fx_emulator.socket import DatagramSocket, LogService
 from fx_emulator.trace_buffer import Mode, TraceEngine, TraceManager

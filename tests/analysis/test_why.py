@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace.write.archive import Archive
-from fx_trace.write.arguments import Koid
 from fx_trace.write.writer import TraceWriter
 from fxframework.analysis.scheduling import waits_of
 from fxframework.analysis.why import MOST_STEPS, Call, Flow, Line, Part, Step, Why, why
 from fxframework.errors import BadTypeError, ExitCode, UsageError
+from fxframework.kit.arguments import Koid
 from fxframework.testing.cli import run_cli
 
 from ..cases import cases

@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from fx_trace import Archive, TraceWriter
-from fx_trace.format import MAGIC_WORD, EventType, RecordType
+from fx_trace.format import MAGIC_WORD, EventType
+from fx_trace.kinds import RecordType
 from fx_trace.write.bulk import Bulk
 from fxframework.model.schema import ARG_TYPES, STANDARD_TABLES, TABLE_CODES
 from fxframework.model.strings import StringPool

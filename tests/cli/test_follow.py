@@ -16,8 +16,8 @@ import toy
 import toy_log
 from toy_log import alias, log
 
+from fxframework.cli import INTERRUPTED
 from fxframework.cli import follow as follow_module
-from fxframework.cli.app import INTERRUPTED
 from fxframework.errors import ExitCode
 from fxframework.host import Host
 from fxframework.testing.cli import CliResult, run_cli

@@ -11,9 +11,9 @@ import attrs
 import pytest
 
 from fxframework import containment
-from fxframework.detect import Confidence, Probe, choose, rank
+from fxframework.detect import choose, rank
 from fxframework.errors import ExitCode, NoReaderError
-from fxframework.registry import Reader
+from fxframework.registry import Confidence, Probe, Reader
 
 from ..cases import cases
 

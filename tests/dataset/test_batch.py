@@ -27,13 +27,7 @@ from fxframework.dataset.manifest import Entry
 from fxframework.dataset.part import Recipe, convert_items
 from fxframework.dataset.query import DatasetQueries
 from fxframework.dataset.store import Store
-from fxframework.errors import (
-    ExitCode,
-    FxError,
-    UnreadableError,
-    UsageError,
-    WriteRefusedError,
-)
+from fxframework.errors import ExitCode, FxError, UnreadableError, UsageError, WriteRefusedError
 from fxframework.query import JOINED, Database
 from fxframework.testing.cli import run_cli
 

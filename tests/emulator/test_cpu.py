@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_emulator.clock import VirtualClock
-from fx_emulator.cpu import (
-    IA32_TIME_STAMP_COUNTER,
-    IA32_TSC_ADJUST,
-    IA32_TSC_AUX,
-    Processor,
-    Tsc,
-)
+from fx_emulator.cpu import IA32_TIME_STAMP_COUNTER, IA32_TSC_ADJUST, IA32_TSC_AUX, Processor, Tsc
 from fx_emulator.errors import CpuError, EmulatorError
 from fxframework.model import target
 

@@ -303,7 +303,7 @@ def _exact(data: bytes, type: str) -> Any:
 
 def trace_kernels(data: bytes) -> None:
     """Read the rows of all records; for one input in 32 all tables."""
-    from fx_trace.read.blocks import TraceFile
+    from fx_trace.read.frames import TraceFile
     from fx_trace.read.rows import RowReader
 
     if _choice(data, 32) == 0:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace.write.archive import Archive, FlightRecorder
-from fx_trace.write.arguments import Double, Int32, Int64, Koid, Pointer, String, Uint32, Uint64
 from fx_trace.write.slots import Slots
 from fx_trace.write.writer import TraceWriter
+from fxframework.kit.arguments import Double, Int32, Int64, Koid, Pointer, String, Uint32, Uint64
 
 from ..cases import cases
 from ..properties import share

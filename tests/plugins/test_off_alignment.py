@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_log import rules as log_rules
-from fx_log.read.records import Attribution
+from fx_log.format import Attribution
 from fx_trace import rules as trace_rules
 from fx_trace.records import Argument, Event, StringRecord, ThreadRecord, TraceRecord
 from fx_trace.write.salvage import salvage as salvage_trace

@@ -10,7 +10,7 @@ import attrs
 import orjson
 import pytest
 
-from fx_log.read.records import StreamHeader
+from fx_log.format import StreamHeader
 from fx_trace.sample import sample
 from fxframework import hookimpl
 from fxframework.host import Host

@@ -12,9 +12,9 @@ import pytest
 
 import fxframework as fxf
 from fx_log.sample import sample
-from fx_log.write.arguments import Null
 from fx_log.write.writer import LogWriter
 from fxframework.host import Host
+from fxframework.kit.arguments import Null
 from fxframework.replay import Report
 from fxframework.testing.cli import run_cli
 

@@ -24,15 +24,7 @@ from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.model.selection import Selection
 from fxframework.model.table import Table
-from fxframework.registry import (
-    Confidence,
-    Exporter,
-    Option,
-    Probe,
-    Reader,
-    Writer,
-    lazy,
-)
+from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer, lazy
 
 MAGIC = b"SPECIMEN"
 RECORD = struct.Struct("<qq")

@@ -12,13 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from fxframework.kit.shown import (
-    escape,
-    padded,
-    printable,
-    shortened,
-    widths_of,
-)
+from fxframework.kit.shown import escape, padded, printable, shortened, widths_of
 
 if TYPE_CHECKING:
     from fxframework.io.source import Source

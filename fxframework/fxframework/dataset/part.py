@@ -14,13 +14,7 @@ from fxframework.conversion import require_readable
 from fxframework.dataset.inputs import Item
 from fxframework.dataset.manifest import FAILED, LOSSES, OK, SKIPPED, Entry, Fault
 from fxframework.dataset.store import Store
-from fxframework.errors import (
-    FxError,
-    NotACaptureError,
-    Severity,
-    readable_name,
-    unexpected,
-)
+from fxframework.errors import FxError, NotACaptureError, Severity, readable_name, unexpected
 from fxframework.host import limits_of
 from fxframework.io.budget import MEMORY_FACTOR, Budget
 from fxframework.io.remote import is_address

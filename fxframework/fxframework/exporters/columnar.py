@@ -10,12 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fxframework.errors import (
-    MissingExtraError,
-    TemporaryFileError,
-    UsageError,
-    did_you_mean,
-)
+from fxframework.errors import MissingExtraError, TemporaryFileError, UsageError, did_you_mean
 from fxframework.exporters.main_table import main_table
 from fxframework.io.folder import Folder
 from fxframework.io.pending import scratch_folder

@@ -23,14 +23,7 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.exporters.main_table import main_table
 from fxframework.exporters.rows import ArgumentMembers
 from fxframework.io.sink import Sink
-from fxframework.kernels.parts import (
-    MEMBERS,
-    MEMBERS_END,
-    NATURAL,
-    QUOTED,
-    SIGNED,
-    TEXT,
-)
+from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL, QUOTED, SIGNED, TEXT
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import Export, decoded
 from fxframework.kit.json_fields import special_double

@@ -22,14 +22,7 @@ from numpy.typing import NDArray
 from fxframework.analysis.calls import Calls
 from fxframework.exporters.columns import made_once
 from fxframework.exporters.rows import ArgumentMembers, json_arguments
-from fxframework.exporters.stacks import (
-    DEEP,
-    TIMELESS,
-    Frames,
-    left_out,
-    place_of,
-    unfolded_calls,
-)
+from fxframework.exporters.stacks import DEEP, TIMELESS, Frames, left_out, place_of, unfolded_calls
 from fxframework.io.sink import Sink
 from fxframework.kernels.nesting import BEGIN, END, Nesting
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END

@@ -22,14 +22,7 @@ from fxframework.kernels.parts import HEX, HEX16, MEMBERS, MEMBERS_END, NATURAL,
 from fxframework.kernels.templates import Cell, Templates, signed
 from fxframework.kit import otlp
 from fxframework.kit.export import Export, empty_refusal, quoted
-from fxframework.kit.row_texts import (
-    ArgumentTexts,
-    Form,
-    Numbered,
-    repeated,
-    value_forms,
-    where,
-)
+from fxframework.kit.row_texts import ArgumentTexts, Form, Numbered, repeated, value_forms, where
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.schema import ArgType

@@ -10,14 +10,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fxframework.kernels.parts import (
-    COPIED,
-    MEMBERS,
-    MEMBERS_END,
-    NATURAL,
-    SIGNED,
-    TEXT,
-)
+from fxframework.kernels.parts import COPIED, MEMBERS, MEMBERS_END, NATURAL, SIGNED, TEXT
 from fxframework.kernels.sorting import dense, stable_order
 from fxframework.kernels.templates import Cell, Templates, signed
 from fxframework.kit.json_fields import special_double

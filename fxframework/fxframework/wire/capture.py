@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.scanned import (
-    Batch,
-    Columns,
-    FirstPass,
-    Note,
-    ScannedCapture,
-    task_columns,
-)
+from fxframework.kit.scanned import Batch, Columns, FirstPass, Note, ScannedCapture, task_columns
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import STANDARD_TABLES, TableSchema
 from fxframework.model.strings import TextColumn

@@ -25,10 +25,7 @@ import attrs
 from fxframework.errors import PluginError
 from fxframework.io.words import U64_MAX
 from fxframework.io.words import Bits as WordBits
-from fxframework.kit.json_fields import (
-    JsonFields,
-    show_text,
-)
+from fxframework.kit.json_fields import JsonFields, show_text
 from fxframework.wire.cursor import (
     AT,
     SIZE,

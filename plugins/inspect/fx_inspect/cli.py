@@ -12,8 +12,6 @@ from fxframework.errors import UsageError
 if TYPE_CHECKING:
     from fx_inspect.read.snapshot import Snapshot
 
-__all__ = ["add_commands", "snapshot"]
-
 
 def add_commands(cli: click.Group) -> None:
     """Add the commands of Inspect to ``fxf``."""

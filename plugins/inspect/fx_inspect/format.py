@@ -25,25 +25,6 @@ from fxframework.wire.cursor import RefusalError
 from fxframework.wire.families import Place
 from fxframework.wire.records import Record
 
-__all__ = [
-    "ARRAY_FORMATS",
-    "BLOCKS",
-    "BUFFER_FORMATS",
-    "DISPOSITIONS",
-    "FROZEN_GENERATION",
-    "MAGIC",
-    "MAX_ORDER",
-    "ORDER_SIZE",
-    "TYPE_NAMES",
-    "UNIT",
-    "Block",
-    "BlockType",
-    "is_legacy",
-    "layout_of",
-    "reserved_masks",
-    "version_of",
-]
-
 UNIT: Final = 16
 """Bytes per unit of an index, and bytes of the smallest block."""
 

@@ -22,8 +22,6 @@ from fx_inspect.format import (
 )
 from fxframework.wire.sample import decimal_text
 
-__all__ = ["NODES", "PROPERTIES", "SCENARIO", "sample"]
-
 GROUP = 4096
 """Bytes of a group: nodes with their properties, names, strings and arrays."""
 UNITS = GROUP // 16

@@ -22,8 +22,6 @@ from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter, table_schema
 from fxframework.kit.workload import BODY, Activity, CommonAction
 
-__all__ = ["Action", "Content", "Tree"]
-
 KINDS = (
     "node", "int", "uint", "double", "bool", "string", "bytes",
     "int_array", "uint_array", "double_array", "string_array",

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from fx_log.format import Argument
-    from fx_log.read.records import LegacyPacket, LogRecord
+    from fx_log.format import Argument, LegacyPacket, LogRecord
     from fx_log.severity import Level
-    from fx_log.write.arguments import Double, Int64, Null, String, Uint64
     from fx_log.write.convert import convert_attribution, legacy, structured, to_structured
     from fx_log.write.handler import LogHandler
     from fx_log.write.redaction import redact
     from fx_log.write.rewriter import RecordEncoder
     from fx_log.write.sinks import PacketWriter, RingWriter
     from fx_log.write.writer import LogWriter, add_dropped_count
+    from fxframework.kit.arguments import Double, Int64, Null, String, Uint64
 
 __all__ = [
     "Argument",
@@ -49,15 +48,14 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "fx_log.format": "Argument",
-        "fx_log.read.records": "LegacyPacket LogRecord",
+        "fx_log.format": "Argument LegacyPacket LogRecord",
         "fx_log.severity": "Level",
-        "fx_log.write.arguments": "Double Int64 Null String Uint64",
         "fx_log.write.convert": "convert_attribution legacy structured to_structured",
         "fx_log.write.rewriter": "RecordEncoder",
         "fx_log.write.handler": "LogHandler",
         "fx_log.write.redaction": "redact",
         "fx_log.write.sinks": "PacketWriter RingWriter",
         "fx_log.write.writer": "LogWriter add_dropped_count",
+        "fxframework.kit.arguments": "Double Int64 Null String Uint64",
     },
 )

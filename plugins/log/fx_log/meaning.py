@@ -23,10 +23,6 @@ from fxframework.kernels.pools import PairMap, codes_of
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, joined_ranges
 from fxframework.model.strings import StringPool
 
-__all__ = [
-    "Arguments", "LogRows", "Logs", "Meaning", "Report", "Suffixes", "is_level",
-]  # fmt: skip
-
 I64 = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]

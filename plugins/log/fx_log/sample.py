@@ -13,8 +13,6 @@ from fx_log.severity import Level
 from fx_log.write.writer import LogWriter
 from fxframework.wire.sample import decimal_text
 
-__all__ = ["SCENARIO", "SHAPES", "TAGS", "sample"]
-
 TAGS = tuple(("net", "wlan", "sysmem", "driver_manager", "bt")[n % 5] + str(n) for n in range(20))
 SHAPES = 140
 """Number of distinct record shapes, which repeat with other numbers."""

@@ -11,8 +11,6 @@ from typing import Final
 
 from fxframework.errors import UsageError, did_you_mean
 
-__all__ = ["Level", "legacy_level", "level_of", "otel_number", "parse_level"]
-
 
 class Level(IntEnum):
     """The six severities."""

@@ -11,19 +11,18 @@ from typing import ClassVar
 import attrs
 
 from fx_log import format as wire
-from fx_log.read.records import LogFileRecord, LogRecord
+from fx_log.format import LogRecord
+from fx_log.read.records import LogFileRecord
 from fx_log.severity import Level
-from fx_log.write import arguments as values
 from fx_log.write.rewriter import RecordEncoder
 from fx_log.write.writer import LogWriter, add_dropped_count
 from fxframework.errors import UsageError
+from fxframework.kit import arguments as values
 from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, ArgumentType, CommonAction
 from fxframework.model.target import DatagramSink
 from fxframework.wire.cursor import limits_of
-
-__all__ = ["Action", "Argument"]
 
 LEVELS = tuple(level.name for level in Level)
 _TAG = "the tag of the component, which is in the header of every record; 0 is none"

@@ -10,17 +10,6 @@ from typing import Final
 from fx_log.severity import Level
 from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
 
-__all__ = [
-    "GIVEN_LINE",
-    "GIVEN_MESSAGE",
-    "GIVEN_PID",
-    "GIVEN_TID",
-    "LEVEL_NAMES",
-    "LOGS",
-    "LOG_TAGS",
-    "WELL_KNOWN",
-]
-
 GIVEN_MESSAGE: Final = 1
 GIVEN_PID: Final = 2
 GIVEN_TID: Final = 4

@@ -18,7 +18,9 @@ from fxframework.kit.lazy import lazy_names
 if TYPE_CHECKING:
     from fx_trace.read.decoder import RecordDecoder, RecordEncoder
     from fx_trace.write.archive import Archive, FlightRecorder
-    from fx_trace.write.arguments import (
+    from fx_trace.write.buffer import TraceBuffer
+    from fx_trace.write.writer import TraceWriter
+    from fxframework.kit.arguments import (
         Blob,
         Double,
         Int32,
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
         Uint32,
         Uint64,
     )
-    from fx_trace.write.buffer import TraceBuffer
-    from fx_trace.write.writer import TraceWriter
 
 __all__ = [
     "Archive",
@@ -55,8 +55,8 @@ __getattr__, __dir__ = lazy_names(
     {
         "fx_trace.read.decoder": "RecordDecoder RecordEncoder",
         "fx_trace.write.archive": "Archive FlightRecorder",
-        "fx_trace.write.arguments": "Blob Double Int32 Int64 Koid Pointer String Uint32 Uint64",
         "fx_trace.write.buffer": "TraceBuffer",
         "fx_trace.write.writer": "TraceWriter",
+        "fxframework.kit.arguments": "Blob Double Int32 Int64 Koid Pointer String Uint32 Uint64",
     },
 )

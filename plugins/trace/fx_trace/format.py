@@ -11,11 +11,7 @@ from enum import IntEnum
 from fx_trace import records as r
 from fx_trace.indexed import string_ref
 from fx_trace.kinds import *  # noqa: F403 (they are the format's, too)
-from fx_trace.kinds import (
-    ArgType,
-    RecordType,
-    names,
-)
+from fx_trace.kinds import ArgType, RecordType, names
 from fxframework.io.words import Bits, WordLayout
 from fxframework.model.schema import TABLE_CODES
 

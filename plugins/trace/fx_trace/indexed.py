@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fx_trace import rules
-from fx_trace.kinds import (
-    INLINE_STRING,
-    MAX_STRING_INDEX,
-    MAX_THREAD_INDEX,
-    STRING_FIELD_BYTES,
-)
+from fx_trace.kinds import INLINE_STRING, MAX_STRING_INDEX, MAX_THREAD_INDEX, STRING_FIELD_BYTES
 from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX, WORD, padding
 from fxframework.io.words import Bits as WordBits

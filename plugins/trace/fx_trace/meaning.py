@@ -23,8 +23,6 @@ from fxframework.io.words import plain_numbers
 from fxframework.model.schema import TABLE_CODES
 from fxframework.wire.known import LENGTH, START
 
-__all__ = ["COLUMNS", "EVENTS_OF", "MAKERS", "A", "Cells", "E"]
-
 I64 = NDArray[np.int64]
 Cells = dict[str, NDArray[Any]]
 """Columns of rows by name, each of shape (rows,)."""

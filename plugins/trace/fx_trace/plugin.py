@@ -81,7 +81,8 @@ def sniff_buffer(probe: Probe) -> Confidence:
 
 def _frames(header: bytes, available: int | None = None, *, big_endian: bool = False) -> bool:
     """Return whether 8 bytes are padding or the header of a record that fits."""
-    from fx_trace.format import MINIMUM_WORDS, RecordType
+    from fx_trace.format import MINIMUM_WORDS
+    from fx_trace.kinds import RecordType
     from fx_trace.records import TYPE, claimed_bytes
 
     if not any(header):

@@ -15,10 +15,9 @@ from fx_trace.format import (
     EVENT_NAME_AT,
     EVENT_THREAD,
     SIZE_AT,
-    ArgType,
     EventType,
-    RecordType,
 )
+from fx_trace.kinds import ArgType, RecordType
 from fx_trace.read.buffer import BufferHeader
 from fx_trace.records import (
     TYPE,
@@ -30,8 +29,6 @@ from fx_trace.records import (
     TraceRecord,
     claimed_bytes,
 )
-
-__all__ = ["SCENARIO", "buffer_sample", "prologue", "sample"]
 
 THREADS = 8
 CATEGORIES = 9

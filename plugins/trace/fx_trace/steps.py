@@ -13,23 +13,17 @@ import attrs
 
 from fx_trace.format import BUFFER_HEADER_BYTES, DEFAULT_PROVIDER
 from fx_trace.read.decoder import RecordEncoder
-from fx_trace.records import (
-    ProviderInfo,
-    ProviderSection,
-    TraceRecord,
-)
-from fx_trace.write import arguments as values
+from fx_trace.records import ProviderInfo, ProviderSection, TraceRecord
 from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError
 from fxframework.io.words import U64_MAX
+from fxframework.kit import arguments as values
 from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, Activity, ArgumentType, CommonAction
 from fxframework.model.schema import SCOPES
 from fxframework.model.target import KnowsWakers
 from fxframework.wire.cursor import limits_of
-
-__all__ = ["Action", "Argument"]
 
 ActionContext = workload.ActionContext[TraceWriter]
 

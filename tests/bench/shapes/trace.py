@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace.format import ArgType, EventType, RecordType
+from fx_trace.format import EventType
+from fx_trace.kinds import ArgType, RecordType
 from fx_trace.sample import CATEGORIES, NAMES, THREADS, prologue
 
 __all__ = ["shapes"]

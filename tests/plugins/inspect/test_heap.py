@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fx_inspect.format import BlockType
+from fx_inspect.format import Block, BlockType
 from fx_inspect.read.decoder import RecordDecoder
-from fx_inspect.read.records import Block
 from fx_inspect.write.heap import Growth, Heap, order_of
 from fx_inspect.write.writer import Inspector
 from fxframework.io.memory import BytesMemory

@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 
 from fx_inspect.export.tree import printable
 from fx_inspect.read.entries import escaped, unescaped
-from fx_inspect.read.selectors import (
-    Selector,
-    SelectorError,
-    _Reader,
-    choose,
-    parse,
-    parse_lines,
-)
+from fx_inspect.read.selectors import Selector, SelectorError, _Reader, choose, parse, parse_lines
 from fxframework.errors import ExitCode, UnreadableError
 from fxframework.testing.cli import run_cli
 

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from fx_inspect import format as wire
-from fx_inspect.format import BlockType
+from fx_inspect.format import Block, BlockType
 from fx_inspect.read.decoder import RecordDecoder
-from fx_inspect.read.records import Block, InspectRecord, Padding
+from fx_inspect.read.records import InspectRecord, Padding
 from fx_inspect.rules import RULES
 from fxframework.model.diagnostics import Diagnostics
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fx_inspect import format as wire
-from fx_inspect.format import BlockType
+from fx_inspect.format import Block, BlockType
 from fx_inspect.read.decoder import RecordDecoder
-from fx_inspect.read.records import Block
 from fx_inspect.rules import RULES
 from fxframework.model.diagnostics import Diagnostic, Diagnostics
 

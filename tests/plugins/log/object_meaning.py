@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from fx_log import format as wire
-from fx_log.format import Argument
+from fx_log.format import Argument, LegacyPacket, LogRecord
 from fx_log.read import entries
 from fx_log.read.entries import (
     component_of,
@@ -17,7 +17,7 @@ from fx_log.read.entries import (
     rolled_out_of,
     split_attribution,
 )
-from fx_log.read.records import LegacyPacket, LogFileRecord, LogRecord, RingEntry
+from fx_log.read.records import LogFileRecord, RingEntry
 from fx_log.severity import LEVELS, Level, legacy_level
 
 MAX_LINE = (1 << 32) - 1

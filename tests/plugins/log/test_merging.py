@@ -14,9 +14,8 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_log import format as wire
-from fx_log.format import STATE
+from fx_log.format import STATE, Attribution, LegacyPacket
 from fx_log.read.capture import LogCapture, StreamCapture
-from fx_log.read.records import Attribution, LegacyPacket
 from fx_log.write.convert import structured
 from fx_log.write.copying import open_merge, open_stream_merge
 from fxframework.errors import UsageError

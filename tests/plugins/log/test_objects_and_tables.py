@@ -20,9 +20,8 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_log import format as wire
-from fx_log.format import Argument
+from fx_log.format import Argument, LegacyPacket
 from fx_log.read import capture
-from fx_log.read.records import LegacyPacket
 from fx_log.write.convert import entries, to_legacy
 from fxframework.io.limits import Limits
 from fxframework.model.capture import Capture

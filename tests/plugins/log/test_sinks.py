@@ -13,11 +13,11 @@ import pytest
 
 from fx_log import format as wire
 from fx_log.read import records as fx
-from fx_log.write.arguments import String
 from fx_log.write.sinks import PacketStream, PacketWriter, RingWriter, boot_ns
 from fx_log.write.writer import LogWriter
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.memory import BytesMemory
+from fxframework.kit.arguments import String
 from fxframework.model.target import DatagramSink
 
 from ...cases import cases

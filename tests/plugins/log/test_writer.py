@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fx_log import format as wire
 from fx_log.read import records as fx
 from fx_log.rules import RULES
-from fx_log.write.arguments import Double, Int64, Null, String, Uint64, shortened
+from fx_log.write.arguments import shortened
 from fx_log.write.rewriter import (
     open_legacy_writer,
     open_ring_writer,
@@ -29,6 +29,7 @@ from fx_log.write.rewriter import (
 from fx_log.write.writer import LogWriter, add_dropped_count
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
+from fxframework.kit.arguments import Double, Int64, Null, String, Uint64
 from fxframework.model.diagnostics import Diagnostics
 
 from ...cases import cases

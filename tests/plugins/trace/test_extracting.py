@@ -25,11 +25,11 @@ from fx_trace.records import (
     ThreadRecord,
 )
 from fx_trace.write.archive import Archive
-from fx_trace.write.arguments import Koid, Pointer
 from fx_trace.write.extract import extract
 from fx_trace.write.selected import followed
 from fxframework.errors import Severity, UsageError
 from fxframework.io.sink import Sink
+from fxframework.kit.arguments import Koid, Pointer
 from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 from fxframework.wire import blocks

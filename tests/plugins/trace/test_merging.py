@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace import records as r
-from fx_trace.format import MAGIC_BYTES, EventType, RecordType
+from fx_trace.format import MAGIC_BYTES, EventType
+from fx_trace.kinds import RecordType
 from fx_trace.write.archive import Archive
 from fx_trace.write.buffer import TraceBuffer
 from fx_trace.write.merge import open_merge

@@ -12,8 +12,9 @@ import hypothesis
 import numpy as np
 from hypothesis import strategies as st
 
-from fx_trace.format import ArgType
+from fx_trace.kinds import ArgType
 from fx_trace.write import arguments as fx
+from fxframework.kit import arguments as kit
 
 from ...cases import cases
 
@@ -40,7 +41,7 @@ NUMPY = [
     ("bool", "bool"),
 ]
 WRAPPERS = [
-    fx.Int32, fx.Uint32, fx.Int64, fx.Uint64, fx.Double, fx.String, fx.Pointer, fx.Koid,
+    kit.Int32, kit.Uint32, kit.Int64, kit.Uint64, kit.Double, kit.String, kit.Pointer, kit.Koid,
 ]  # fmt: skip
 
 
@@ -132,13 +133,13 @@ def test_bounds_of_numpy(name: str) -> None:
 
 
 @cases("wrapper", WRAPPERS)
-def test_a_wrapper_says_the_type_outright(wrapper: type[fx.Typed]) -> None:
+def test_a_wrapper_says_the_type_outright(wrapper: type[kit.Typed]) -> None:
     assert fx.type_of(wrapper(1)) == (ArgType[wrapper.__name__.upper()], 1)
 
 
 @cases("value", [b"ab", bytearray(b"ab"), memoryview(b"ab")])
 def test_a_blob_wraps_bytes(value: Any) -> None:
-    assert fx.type_of(fx.Blob(value)) == (ArgType.BLOB, b"ab")
+    assert fx.type_of(kit.Blob(value)) == (ArgType.BLOB, b"ab")
 
 
 @cases(
@@ -146,7 +147,7 @@ def test_a_blob_wraps_bytes(value: Any) -> None:
     [
         ..., [1], (1,), {"a": 1}, {1}, 1j, decimal.Decimal(1), range(3),
         np.array([1, 2]), np.longdouble(1) if np.longdouble is not np.float64 else 1j,
-        np.complex64(1), np.datetime64(1, "ns"), fx.Blob(5), fx.Blob("text"), fx.Blob(None),
+        np.complex64(1), np.datetime64(1, "ns"), kit.Blob(5), kit.Blob("text"), kit.Blob(None),
     ],
     ids=repr,
 )  # fmt: skip
@@ -155,6 +156,6 @@ def test_what_has_no_argument_type(value: Any) -> None:
 
 
 def test_wrapped_values_are_equal_by_type_and_value() -> None:
-    assert fx.Koid(1) == fx.Koid(1)
-    assert fx.Koid(1) != fx.Pointer(1)
-    assert len({fx.Koid(1), fx.Koid(1), fx.Koid(2)}) == 2
+    assert kit.Koid(1) == kit.Koid(1)
+    assert kit.Koid(1) != kit.Pointer(1)
+    assert len({kit.Koid(1), kit.Koid(1), kit.Koid(2)}) == 2

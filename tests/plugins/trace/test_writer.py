@@ -29,7 +29,10 @@ import fxframework as fxf
 from fx_trace import format as wire
 from fx_trace import records as r
 from fx_trace.write.archive import Archive
-from fx_trace.write.arguments import (
+from fx_trace.write.slots import Slots
+from fx_trace.write.writer import TraceWriter
+from fxframework.errors import Severity, UsageError, WriteRefusedError
+from fxframework.kit.arguments import (
     Blob,
     Double,
     Int32,
@@ -40,9 +43,6 @@ from fx_trace.write.arguments import (
     Uint32,
     Uint64,
 )
-from fx_trace.write.slots import Slots
-from fx_trace.write.writer import TraceWriter
-from fxframework.errors import Severity, UsageError, WriteRefusedError
 from fxframework.model.target import Clock, SchedulerListener, TimestampCounter
 from fxframework.testing.cli import run_cli
 

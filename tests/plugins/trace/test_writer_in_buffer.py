@@ -13,12 +13,12 @@ from fx_trace import format as wire
 from fx_trace import records as r
 from fx_trace.read.buffer import BufferHeader
 from fx_trace.read.image import BufferCapture
-from fx_trace.write.arguments import Koid, Pointer
 from fx_trace.write.buffer import TraceBuffer
 from fx_trace.write.writer import TraceWriter
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.memory import BytesMemory
 from fxframework.io.source import Source
+from fxframework.kit.arguments import Koid, Pointer
 from fxframework.model.capture import OpenRequest
 
 SIZES = (4096, 8192, 20480)

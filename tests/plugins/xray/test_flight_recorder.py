@@ -13,10 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fx_xray.plugin
-from fx_xray.format import (
-    CallArgument,
-    Function,
-)
+from fx_xray.format import CallArgument, Function
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
 from fx_xray.write.flight_recorder import FdrThread, FdrWriter, log_of, slot_bytes

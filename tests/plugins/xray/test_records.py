@@ -22,19 +22,7 @@ from fxframework.model.diagnostics import Diagnostics
 
 from ...cases import cases
 from ...truncations import sizes_of
-from .traces import (
-    ORDERS,
-    TSC,
-    WHOLE,
-    basic,
-    buffer,
-    call,
-    event,
-    header,
-    packed,
-    preamble,
-    trace,
-)
+from .traces import ORDERS, TSC, WHOLE, basic, buffer, call, event, header, packed, preamble, trace
 
 
 def decode(data: bytes, form: str = "xray", *, max_record: int = 0, mended: bool = False,

@@ -54,10 +54,7 @@ from fxframework.kernels.sorting import places_among
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.logs import log_levels
-from fxframework.model.schema import (
-    LOG_LEVELS,
-    PROPERTY_TYPES,
-)
+from fxframework.model.schema import LOG_LEVELS, PROPERTY_TYPES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.model.timeline import before_zero, later

@@ -12,8 +12,6 @@ from fx_inspect.read.walk import EXPANDED, Link
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
-__all__ = ["LINKS", "TreeExport", "names_of"]
-
 PIECES: Final = 1 << 12
 CHARACTERS: Final = 1 << 20
 """Most pieces of text, and characters, buffered before they are written."""

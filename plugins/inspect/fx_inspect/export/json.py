@@ -9,14 +9,7 @@ from typing import Any, Final
 import orjson
 
 from fx_inspect.export.base import TreeExport, names_of
-from fx_inspect.export.presentation import (
-    LongTexts,
-    Shown,
-    Texts,
-    json_truth,
-    numbers,
-    string_list,
-)
+from fx_inspect.export.presentation import LongTexts, Shown, Texts, json_truth, numbers, string_list
 from fx_inspect.read.histograms import Bound, Histogram
 from fx_inspect.read.walk import Slots, Values, strings_of, walk
 from fxframework.io.sink import Sink
@@ -24,8 +17,6 @@ from fxframework.kit.export import quoted
 from fxframework.kit.json_fields import special_double
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
-
-__all__ = ["JsonExport"]
 
 SAME_NAME: Final = "properties and children of a name that another of the same node has"
 SPECIAL: Final = "doubles that JSON does not have (NaN, infinity)"

@@ -11,19 +11,6 @@ import orjson
 from fx_inspect.read.histograms import Bound
 from fxframework.kit.export import decoded
 
-__all__ = [
-    "LONG",
-    "REPEATED",
-    "LongTexts",
-    "Shown",
-    "Texts",
-    "debugged",
-    "escape",
-    "numbers",
-    "plain",
-    "string_list",
-]
-
 Shown = str | Sequence[int]
 """A rendered value: its text, or the codes of an array of strings."""
 

@@ -15,8 +15,6 @@ from fx_inspect.read.entries import entries, unescaped
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 
-__all__ = ["SeriesExport"]
-
 UNORDERED: Final = "snapshots older than the one before, by generation"
 COLUMNS: Final = ("snapshot", "file", "generation", "change", "path", "name", "type", "value")
 GONE: Final = "removed"

@@ -26,8 +26,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession
 
-__all__ = ["SelectorExport", "open_tree", "printable"]
-
 ROUNDED: Final = "digits of doubles, behind the sixth"
 NAMELESS: Final = "entries with an empty name, which selectors cannot have"
 DEEP: Final = "indentation of nodes, beyond a depth of 500"

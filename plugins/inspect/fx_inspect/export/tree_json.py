@@ -7,14 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from fx_inspect.export.base import TreeExport
-from fx_inspect.export.presentation import (
-    LongTexts,
-    Shown,
-    Texts,
-    json_truth,
-    numbers,
-    string_list,
-)
+from fx_inspect.export.presentation import LongTexts, Shown, Texts, json_truth, numbers, string_list
 from fx_inspect.format import ARRAY_FORMATS
 from fx_inspect.read.histograms import Bound, Histogram
 from fx_inspect.read.tables import BYTES, DOUBLE, STRING, STRING_ARRAY, TYPES
@@ -24,8 +17,6 @@ from fxframework.kit.export import NOT_UTF8, empty_refusal, quoted
 from fxframework.kit.json_fields import CANONICAL_NAN, bits_of, special_double
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
-
-__all__ = ["TreeJsonExport"]
 
 PAYLOADS: Final = "bits of NaN"
 

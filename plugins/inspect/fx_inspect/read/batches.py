@@ -21,8 +21,6 @@ from fxframework.io import arena
 from fxframework.io.words import WORD
 from fxframework.model.strings import StringPool, TextColumn, read_only
 
-__all__ = ["TreeRows", "paths"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 Columns = dict[str, Any]

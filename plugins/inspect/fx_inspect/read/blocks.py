@@ -30,8 +30,6 @@ from fxframework.wire.floats import Float
 from fxframework.wire.framing import frames_of_records
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
 
-__all__ = ["Blocks", "Columns", "Gathered", "Noted", "Run"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 FOLLOWING: Final = 32

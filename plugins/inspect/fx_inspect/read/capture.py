@@ -27,8 +27,6 @@ from fxframework.model.capture import Capture, Entry, OpenRequest, Record
 from fxframework.model.schema import TableSchema
 from fxframework.model.table import Table
 
-__all__ = ["InspectCapture"]
-
 LISTED = 10
 """Most names in a summary."""
 LONGEST_LISTED = 256

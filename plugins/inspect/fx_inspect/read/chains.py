@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from fx_inspect import rules
 from fxframework.kernels.sorting import joined_ranges
 
-__all__ = ["Chains", "Extents", "bounds_of", "end_of_part", "follow"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 Mask = NDArray[np.bool_]

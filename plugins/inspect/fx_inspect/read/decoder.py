@@ -19,8 +19,6 @@ from fxframework.model.diagnostics import Diagnostics
 if TYPE_CHECKING:
     from fx_inspect.read.records import Data
 
-__all__ = ["Objects", "RecordDecoder", "blocks_of", "objects_at", "report"]
-
 DAMAGE = (
     rules.TRAILING_BYTES, rules.BLOCK_PAST_THE_END, rules.NO_BLOCK, rules.BLOCK_OVER_LIMIT,
 )  # fmt: skip

@@ -29,8 +29,6 @@ from fxframework.model.capture import Capture, Entry
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["Value", "entries", "escaped", "plain_tree", "plain_value", "unescaped"]
-
 SPECIAL: Final = "\\/:* \t"
 """Characters that are escaped by a backslash in a selector."""
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fx_inspect import format as wire
+from fx_inspect.format import Block
 from fx_inspect.read.blocks import Blocks
 from fx_inspect.read.decoder import objects_at
-from fx_inspect.read.records import STATE, Block, Damaged, InspectRecord, Unknown
+from fx_inspect.read.records import STATE, Damaged, InspectRecord, Unknown
 from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView
 from fxframework.kit.explain import Explainer, check_offset
-
-__all__ = ["explain"]
 
 DOCS = "docs, Inspect: What is read"
 

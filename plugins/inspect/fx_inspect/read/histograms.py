@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import attrs
 
-__all__ = ["EXPONENTIAL", "LINEAR", "Bound", "Histogram"]
-
 LINEAR = 1
 EXPONENTIAL = 2
 """Array formats of histograms (`inspect_format` of `properties`)."""

@@ -25,8 +25,6 @@ from fxframework.wire.cursor import SIZE
 from fxframework.wire.json_rows import RowTexts, ShownRows, head_of, raw_of, when
 from fxframework.wire.many import ClassRows, Many, Reading
 
-__all__ = ["LineWriter"]
-
 I64 = NDArray[np.int64]
 BLOCK_BYTES = 1 << 22
 """Bytes whose lines are written together: some two to eight times as many."""

@@ -33,8 +33,6 @@ from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
 
-__all__ = ["JoinedRows", "join_linked_trees"]
-
 I32 = NDArray[np.int32]
 SUFFIXES = ("", ".inspect", ".vmo")
 MOST_ROWS = 1 << 22

@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 
     Data = NDArray[np.uint8] | bytes | bytearray | memoryview
 
-__all__ = [
-    "STATE",
-    "Block",
-    "Damaged",
-    "InspectRecord",
-    "Padding",
-    "Unknown",
-    "block_of",
-    "from_json",
-]
-
 InspectRecord = LosslessRecord
 """A record of a VMO; ``raw`` adds remains of earlier blocks, and reserved bits."""
 STATE = State()

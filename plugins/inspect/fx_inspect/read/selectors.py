@@ -23,16 +23,6 @@ from fxframework.model.capture import Capture, Entry, Record, Summary, View
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = [
-    "Chosen",
-    "Pattern",
-    "Selector",
-    "SelectorError",
-    "choose",
-    "parse",
-    "parse_lines",
-]
-
 Bools = NDArray[np.bool_]
 
 ESCAPABLE: Final = "*:/\\ \t"

@@ -36,8 +36,6 @@ from fxframework.io.mapping import Mapping
 from fxframework.io.words import WORD
 from fxframework.model.target import Memory
 
-__all__ = ["ATTEMPTS", "MappedFile", "Snapshot"]
-
 ATTEMPTS = 1025
 """Number of attempts of the reference."""
 _AT_ONCE = 16

@@ -11,8 +11,6 @@ from typing import Final
 from fx_inspect.format import DISPOSITIONS
 from fxframework.model.schema import NAME, PROPERTY_TYPES, STANDARD_TABLES, Column, TableSchema
 
-__all__ = ["INSPECT_LINKS", "INSPECT_SLOTS", "NODES", "PROPERTIES", "SCHEMAS", "TYPES"]
-
 INT: Final = 1
 UINT: Final = 2
 DOUBLE: Final = 3

@@ -22,8 +22,6 @@ from fxframework.kernels.pools import codes_of
 from fxframework.kernels.stretches import not_utf8
 from fxframework.model.strings import StringPool, TextColumn
 
-__all__ = ["IS_TEXT", "GatheredTexts", "Texts"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]

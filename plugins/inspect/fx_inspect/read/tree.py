@@ -18,8 +18,6 @@ from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.kernels.stretches import copied
 from fxframework.model.strings import StringPool
 
-__all__ = ["TreeOrder", "paths_of", "repeated", "tree_order"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 Mask = NDArray[np.bool_]

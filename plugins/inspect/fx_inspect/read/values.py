@@ -21,8 +21,6 @@ from fx_inspect.read.texts import IS_TEXT, Texts
 from fxframework.errors import Rule
 from fxframework.wire.many import FileNumbers
 
-__all__ = ["GatheredValues", "Places", "Values"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]

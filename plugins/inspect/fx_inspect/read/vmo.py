@@ -23,8 +23,6 @@ from fxframework.kernels.sorting import stable_order
 from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings
 
-__all__ = ["Vmo"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]

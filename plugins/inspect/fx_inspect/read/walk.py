@@ -34,19 +34,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
-__all__ = [
-    "ARRAYS",
-    "ARRAY_TYPES",
-    "EXPANDED",
-    "Link",
-    "Placed",
-    "Slots",
-    "Values",
-    "strings_of",
-    "texts_of",
-    "walk",
-]
-
 V = TypeVar("V")
 S = TypeVar("S", bound="Sliced")
 

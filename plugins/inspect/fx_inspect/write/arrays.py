@@ -17,20 +17,6 @@ from fx_inspect.write.values import Container, Value
 from fxframework.errors import refusal
 from fxframework.io.words import WORD, padding
 
-__all__ = [
-    "MOST_NUMBERS",
-    "Array",
-    "DoubleArray",
-    "ExponentialHistogram",
-    "Histogram",
-    "IntArray",
-    "LinearHistogram",
-    "NumberArray",
-    "StringArray",
-    "UintArray",
-    "checked_slots",
-]
-
 MOST_NUMBERS = (wire.MAX_BLOCK - wire.SLOTS_AT) // 8
 """Most slots of an array of numbers."""
 

@@ -7,13 +7,11 @@ from typing import Any
 
 from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.format import BlockType
-from fx_inspect.read.records import STATE, Block, InspectRecord, Padding, block_of, from_json
+from fx_inspect.format import Block, BlockType
+from fx_inspect.read.records import STATE, InspectRecord, Padding, block_of, from_json
 from fxframework.kit.lossless import Encoder, padding_of
 from fxframework.wire.packing import Packer
 from fxframework.wire.records import Layout
-
-__all__ = ["RecordEncoder"]
 
 SELECTORS = ("type", "order", "layout", "entry_type")
 """Keys of a block's JSON that say which fields it has."""

@@ -43,8 +43,6 @@ from fx_inspect.format import (
 from fxframework.io.words import WORD
 from fxframework.model.target import Memory
 
-__all__ = ["Growth", "Heap", "order_of"]
-
 Growth = Literal["step", "double"]
 """How a heap grows: by a page (Rust), or to twice its size (C++, and "Inspect VMO heap")."""
 

@@ -38,8 +38,6 @@ from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX
 from fxframework.kit.json_fields import bits_of
 
-__all__ = ["Node"]
-
 H = TypeVar("H", LinearHistogram[Any], ExponentialHistogram[Any])
 A = TypeVar("A", IntArray, UintArray, DoubleArray)
 _INT_VALUE = BlockType.INT_VALUE

@@ -54,8 +54,6 @@ from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 
-__all__ = ["salvage"]
-
 NOT_UTF8 = "not valid UTF-8; U+FFFD replaces the invalid bytes"
 NUMBERS: Mapping[int, type[NumberArray[Any]]] = {
     INT_ARRAY: IntArray,

@@ -21,21 +21,6 @@ from fxframework.io.words import U64_MAX, padding, to_i64
 from fxframework.kit.json_fields import bits_of, double_of
 from fxframework.model.target import Memory
 
-__all__ = [
-    "DOUBLE",
-    "INT",
-    "LEAST",
-    "MOST",
-    "UINT",
-    "Kind",
-    "State",
-    "Text",
-    "double",
-    "int64",
-    "uint64",
-    "utf8",
-]
-
 LEAST = -(1 << 63)
 MOST = (1 << 63) - 1
 """Range of an int."""

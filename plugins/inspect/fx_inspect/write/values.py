@@ -31,21 +31,6 @@ from fxframework.io.words import U64_MAX, WORD
 from fxframework.kit.json_fields import bits_of
 from fxframework.model.target import Memory
 
-__all__ = [
-    "BoolProperty",
-    "BytesProperty",
-    "Container",
-    "DoubleProperty",
-    "IntProperty",
-    "Lazy",
-    "LinkedTree",
-    "StringProperty",
-    "UintProperty",
-    "Value",
-    "bool_word",
-    "checked_bytes",
-]
-
 GENERATION = wire.GENERATION_AT // WORD
 """Index of the generation's word."""
 

@@ -27,8 +27,6 @@ from fxframework.kit.lossless import RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.target import Memory
 
-__all__ = ["STATS_NODE", "Inspector", "Stats", "Transaction", "open_writer"]
-
 STATS_NODE = "fuchsia.inspect.Stats"
 BUFFER = 1 << 20
 """Bytes buffered before they go to the sink."""

@@ -34,8 +34,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["JournaldExport"]
-
 BOOT_ID: Final = hashlib.sha256(b"fxframework journald").hexdigest()[:32]
 """The default boot id, a constant."""
 LATEST: Final = (1 << 55) - 1

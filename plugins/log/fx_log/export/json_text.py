@@ -9,15 +9,7 @@ from typing import Any, Final
 import orjson
 
 from fx_log.export.lines import VERBOSITY, LineExport, Member, Members
-from fx_log.export.presentation import (
-    Batch,
-    Forms,
-    Head,
-    Texts,
-    shown_values,
-    unquoted,
-    walk,
-)
+from fx_log.export.presentation import Batch, Forms, Head, Texts, shown_values, unquoted, walk
 from fx_log.format import UNKNOWN_COMPONENT
 from fx_log.severity import LEVELS
 from fxframework.io.sink import Sink
@@ -27,9 +19,6 @@ from fxframework.kit.memo import Memo
 from fxframework.kit.row_texts import in_pieces
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
-
-__all__ = ["JsonExport"]
-
 
 SAME_NAME: Final = "arguments of a name that another of the same log has"
 

@@ -10,8 +10,6 @@ from fx_log.export.presentation import left_out, nothing_to_write
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
-__all__ = ["VERBOSITY", "LineExport", "Member", "Members"]
-
 Member = tuple[str, str]
 """The rendered name of an argument, and the rendered argument."""
 Members = Sequence[Member]

@@ -40,8 +40,6 @@ from fxframework.kit.otlp import NO_SERVICE, SCOPE, data, double, integer, membe
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 
-__all__ = ["OtlpExport"]
-
 Attribute = tuple[str, str]
 """Key and AnyValue of an attribute, as JSON."""
 CHUNK: Final = 1 << 13

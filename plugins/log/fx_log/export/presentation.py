@@ -28,25 +28,6 @@ from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, ArgType
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
-__all__ = [
-    "NO_OFFSET",
-    "Batch",
-    "Forms",
-    "Head",
-    "Messages",
-    "Texts",
-    "leaf",
-    "left_out",
-    "nothing_to_write",
-    "process_names",
-    "shown_values",
-    "unquoted",
-    "utc_offset",
-    "walk",
-    "wall_moments",
-    "wall_seconds",
-]
-
 T = TypeVar("T")
 V = TypeVar("V")
 D = TypeVar("D", str, bytes)

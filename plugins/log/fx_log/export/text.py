@@ -30,8 +30,6 @@ from fxframework.kit.shown import rust_double
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 
-__all__ = ["TextExport"]
-
 CLOCKS: Final = ("boot", "monotonic")
 CUT: Final = "ends of messages, behind a NUL"
 NO_MESSAGE: Final = "<missing message>"

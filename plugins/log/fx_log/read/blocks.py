@@ -18,23 +18,8 @@ from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log import rules, tables
-from fx_log.format import (
-    ArgType,
-    Argument,
-    Attribution,
-    LegacyPacket,
-    LogRecord,
-    RingFrame,
-)
-from fx_log.meaning import (
-    DAMAGED_TYPE,
-    Arguments,
-    LogRows,
-    Logs,
-    Meaning,
-    Suffixes,
-    is_level,
-)
+from fx_log.format import ArgType, Argument, Attribution, LegacyPacket, LogRecord, RingFrame
+from fx_log.meaning import DAMAGED_TYPE, Arguments, LogRows, Logs, Meaning, Suffixes, is_level
 from fx_log.read.frames import FramedFile, Frames
 from fx_log.rules import RULES
 from fxframework.errors import Rule
@@ -48,11 +33,6 @@ from fxframework.wire.findings import Findings, findings_of
 from fxframework.wire.known import LENGTH, START
 from fxframework.wire.known import WORD as HEADER
 from fxframework.wire.many import Many
-
-__all__ = [
-    "BlockReader", "Counts", "LogBlocks", "PacketBlocks", "Totals", "enter_known", "meaning_of",
-    "reader_of",
-]  # fmt: skip
 
 I64 = NDArray[np.int64]
 Codes = NDArray[np.int32]

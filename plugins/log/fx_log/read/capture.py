@@ -43,13 +43,6 @@ from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.wire.capture import BlockCapture, BlockPass, Cells, Tables
 
-__all__ = [
-    "LegacyCapture",
-    "LogCapture",
-    "RingCapture",
-    "StreamCapture",
-]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 LISTED = 1000

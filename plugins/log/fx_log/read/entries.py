@@ -13,19 +13,8 @@ from typing import Any
 import attrs
 
 from fx_log import format as wire
-from fx_log.format import Argument
-from fx_log.read.records import LogRecord
+from fx_log.format import Argument, LogRecord
 from fxframework.io.words import U64_MAX
-
-__all__ = [
-    "Entry",
-    "attribution_of",
-    "component_of",
-    "has_type",
-    "render_printf",
-    "rolled_out_of",
-    "split_attribution",
-]
 
 
 @attrs.define(kw_only=True)

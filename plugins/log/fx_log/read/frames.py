@@ -61,16 +61,6 @@ from fxframework.wire.framing import (
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
 from fxframework.wire.records import Record
 
-__all__ = [
-    "Arguments",
-    "FramedFile",
-    "Frames",
-    "Records",
-    "behind_records",
-    "explain",
-    "framed_file",
-]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 ROOM: Final = 1 << 15

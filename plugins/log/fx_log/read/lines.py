@@ -24,8 +24,6 @@ from fxframework.model.strings import StringPool
 from fxframework.wire.json_rows import RowTexts, ShownRows, doubts, head_of, raw_of, when
 from fxframework.wire.many import Many
 
-__all__ = ["LineWriter"]
-
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 BLOCK_BYTES = 1 << 21

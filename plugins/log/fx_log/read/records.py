@@ -12,32 +12,10 @@ from typing import Any, ClassVar
 import attrs
 
 from fx_log import rules
-from fx_log.format import (
-    Argument,
-    Attribution,
-    LegacyPacket,
-    LogRecord,
-    RingFrame,
-    RingHeader,
-    StreamHeader,
-)
+from fx_log.format import Attribution, LegacyPacket, LogRecord, RingFrame, RingHeader, StreamHeader
 from fxframework.errors import refusal
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
-
-__all__ = [
-    "Argument",
-    "Attribution",
-    "Damaged",
-    "LegacyPacket",
-    "LogFileRecord",
-    "LogRecord",
-    "Padding",
-    "RingEntry",
-    "RingHeader",
-    "StreamHeader",
-    "from_json",
-]
 
 LogFileRecord = LosslessRecord
 """A record of any log format."""

@@ -13,8 +13,6 @@ from fx_log.format import RingHeader
 from fxframework.errors import Rule
 from fxframework.io.words import WORD
 
-__all__ = ["Ring"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 

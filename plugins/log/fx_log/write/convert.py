@@ -22,7 +22,7 @@ from fx_log.export.presentation import (
     shown_values,
     walk,
 )
-from fx_log.format import ArgType, Argument
+from fx_log.format import ArgType, Argument, Attribution, LegacyPacket, LogRecord
 from fx_log.read.entries import (
     Entry,
     attribution_of,
@@ -31,15 +31,7 @@ from fx_log.read.entries import (
     rolled_out_of,
     split_attribution,
 )
-from fx_log.read.records import (
-    Attribution,
-    Damaged,
-    LegacyPacket,
-    LogFileRecord,
-    LogRecord,
-    Padding,
-    RingEntry,
-)
+from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
 from fx_log.severity import Level, legacy_level
 from fx_log.write.arguments import MAX_VALUE_WORDS, argument_bytes, folded, octets, record_bytes
 from fx_log.write.sinks import MAX_DROPPED, fitted, verbose_severity
@@ -51,19 +43,6 @@ if TYPE_CHECKING:
     from fx_log.write.redaction import Redactor
     from fxframework.model.capture import Capture
     from fxframework.model.table import Table
-
-__all__ = [
-    "ATTRIBUTIONS",
-    "AttributionConverter",
-    "RowEncoder",
-    "convert_attribution",
-    "entries",
-    "legacy",
-    "only_rolled_out",
-    "structured",
-    "to_legacy",
-    "to_structured",
-]
 
 Lost = Counter[str]
 """Counts of what could not be converted, by name."""

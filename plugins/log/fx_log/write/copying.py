@@ -24,12 +24,14 @@ from fx_log.format import (
     LogRecord,
     PacketLength,
     RingFrame,
+    RingHeader,
+    StreamHeader,
     Structured,
 )
 from fx_log.read.capture import LogCapture, RingCapture, StreamCapture
 from fx_log.read.entries import component_of, rolled_out_of
 from fx_log.read.frames import Arguments, FramedFile, Frames, PacketFile, behind_records
-from fx_log.read.records import Damaged, LogFileRecord, Padding, RingHeader, StreamHeader
+from fx_log.read.records import Damaged, LogFileRecord, Padding
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fx_log.write.convert import (
@@ -59,8 +61,6 @@ from fxframework.model.strings import TextColumn
 from fxframework.wire.framing import frames_of_records
 from fxframework.wire.verbs.copies import Copies, copy, is_among
 from fxframework.wire.verbs.merge import EARLIEST, MergedPart, MergeSession
-
-__all__ = ["LogMerger", "PacketMerger", "extract", "open_merge", "open_stream_merge", "salvage"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]

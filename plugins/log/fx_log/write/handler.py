@@ -22,8 +22,6 @@ from fx_log.write.writer import LogWriter
 from fxframework.io.words import padding
 from fxframework.model.target import Clock
 
-__all__ = ["LogHandler", "severity_of_level"]
-
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """Attributes of every record; all others come from the program's ``extra``."""
 _TAKEN = wire.WELL_KNOWN.keys() | wire.ATTRIBUTION.keys()

@@ -17,23 +17,11 @@ import attrs
 
 from fx_log import format as wire
 from fx_log import rules
-from fx_log.format import Argument
+from fx_log.format import Argument, Attribution, LegacyPacket, LogRecord, StreamHeader
 from fx_log.read.entries import Entry
-from fx_log.read.records import (
-    Attribution,
-    Damaged,
-    LegacyPacket,
-    LogFileRecord,
-    LogRecord,
-    Padding,
-    RingEntry,
-    StreamHeader,
-    from_json,
-)
+from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry, from_json
 from fxframework.errors import WriteRefusedError
 from fxframework.kit.patterns import BoundedPattern
-
-__all__ = ["MASK", "Redactor", "redact"]
 
 MASK: Final = "<redacted>"
 """The replacement of a redacted value."""

@@ -16,21 +16,10 @@ import numpy as np
 
 from fx_log import format as wire
 from fx_log import rules
-from fx_log.format import STATE
+from fx_log.format import STATE, Attribution, LegacyPacket, LogRecord, RingHeader, StreamHeader
 from fx_log.plugin import FORMATS
 from fx_log.read.frames import Records, framed_file
-from fx_log.read.records import (
-    Attribution,
-    Damaged,
-    LegacyPacket,
-    LogFileRecord,
-    LogRecord,
-    Padding,
-    RingEntry,
-    RingHeader,
-    StreamHeader,
-    from_json,
-)
+from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry, from_json
 from fx_log.write.convert import AttributionConverter
 from fx_log.write.redaction import Redactor
 from fxframework.errors import Rule, Severity, refusal
@@ -41,18 +30,6 @@ from fxframework.kit.lossless import RecordRewriter, padding_of
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.wire.packing import Packer
 from fxframework.wire.records import Record
-
-__all__ = [
-    "LogRewriter",
-    "RecordEncoder",
-    "is_plain",
-    "open_any_writer",
-    "open_legacy_writer",
-    "open_ring_writer",
-    "open_stream_writer",
-    "open_writer",
-]
-
 
 RECORDS: Final[Mapping[str, frozenset[type[LogFileRecord]]]] = {
     "log": frozenset({LogRecord, Attribution}),

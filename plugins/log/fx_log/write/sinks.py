@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol, Self
 
 from fx_log import format as wire
 from fx_log import rules
-from fx_log.read.records import LegacyPacket, StreamHeader
+from fx_log.format import LegacyPacket, StreamHeader
 from fx_log.severity import Level, parse_level
 from fx_log.write.arguments import (
     CUT,
@@ -38,21 +38,6 @@ from fxframework.errors import UsageError, refusal
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX, WORD, pad8
 from fxframework.model.target import Clock, DatagramSink, Memory
-
-__all__ = [
-    "Levels",
-    "OnTooLarge",
-    "Output",
-    "PacketStream",
-    "PacketWriter",
-    "RingTag",
-    "RingWriter",
-    "Where",
-    "Writable",
-    "boot_ns",
-    "time_of",
-    "verbose_severity",
-]
 
 OnTooLarge = Literal["refuse", "cut"]
 """How a text that is too long is handled: refuse the record, or cut the text."""

@@ -50,8 +50,6 @@ from fxframework.errors import WriteRefusedError, refusal
 from fxframework.io.words import U64_MAX
 from fxframework.model.target import Clock
 
-__all__ = ["LogWriter", "add_dropped_count", "fitted_arguments"]
-
 CACHED = 4096
 """Number of threads whose bytes are cached."""
 _WORD = struct.Struct("<Q").pack

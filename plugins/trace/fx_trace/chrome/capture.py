@@ -20,8 +20,6 @@ from fxframework.kit.pieces import Piece
 from fxframework.kit.scanned import Batch
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 
-__all__ = ["ChromeCapture"]
-
 TABLES: Final = ("processes", "threads", "slices", "instants", "counters", "flows", "args")
 
 

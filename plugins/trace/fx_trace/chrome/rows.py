@@ -26,8 +26,6 @@ from fxframework.model.strings import StringPool
 from fxframework.wire.capture import Tasks as ThreadNumbers
 from fxframework.wire.expressions import wrapped
 
-__all__ = ["ChromeRows"]
-
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]

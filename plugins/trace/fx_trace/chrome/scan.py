@@ -20,8 +20,6 @@ from fx_trace.kinds import EventType as E
 from fx_trace.rules import RECORD_OVER_LIMIT
 from fxframework.errors import Rule
 
-__all__ = ["KINDS", "METADATA", "OTHER_EVENT", "Block", "Event", "Report", "Scanner"]
-
 I64 = NDArray[np.int64]
 Event = dict[str, Any]
 Report = Callable[..., None]

@@ -7,8 +7,6 @@ from typing import Final
 
 from fxframework.registry import Confidence, Probe
 
-__all__ = ["BEGIN", "sample", "sniff"]
-
 SPACES: Final = rb"[ \t\r\n]*+"
 SEPARATORS: Final = rb"[ \t\r\n,]*+"
 BEGIN: Final = re.compile(rb"(?:\xef\xbb\xbf)?%b([\[{])%b" % (SPACES, SEPARATORS))

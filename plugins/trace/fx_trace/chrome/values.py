@@ -18,8 +18,6 @@ from fxframework.io.words import U64_MAX
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.strings import StringPool
 
-__all__ = ["Codes", "Ids", "number_of", "plain", "shown", "times"]
-
 I64 = NDArray[np.int64]
 EXACT: Final = 2.0**41
 """Microseconds below which a double, times 1000, is nearest to the right integer."""

@@ -8,8 +8,6 @@ from fxframework.errors import WriteRefusedError
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
-__all__ = ["BlobExport"]
-
 
 class BlobExport(Export):
     """Writes payloads one after another, without separators.

@@ -12,13 +12,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fx_trace.export.events import (
-    NEVER,
-    TEXT_BYTES,
-    EventMaker,
-    RowEvents,
-    firsts,
-)
+from fx_trace.export.events import NEVER, TEXT_BYTES, EventMaker, RowEvents, firsts
 from fx_trace.export.first_pass import (
     NOTHING,
     TIMED,
@@ -66,8 +60,6 @@ from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 from fxframework.wire.cursor import ShortError
 from fxframework.wire.state import State
-
-__all__ = ["HEADER", "JsonExport", "SchedLines"]
 
 HEADER = "# tracer: nop\n"
 """The first line, by which Perfetto recognises the text."""

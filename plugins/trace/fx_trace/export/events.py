@@ -17,8 +17,6 @@ from fxframework.kit.in_time import Events
 from fxframework.kit.row_texts import ArgumentTexts, Form, Members, Numbered
 from fxframework.model.table import Table
 
-__all__ = ["EventMaker", "RowEvents", "firsts"]
-
 I64 = NDArray[np.int64]
 NEVER = -1
 """Length of an unclosed slice."""

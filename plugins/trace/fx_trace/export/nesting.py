@@ -11,11 +11,6 @@ from fxframework.kernels.nesting import BEGIN, END, OTHER, OpenSlices
 from fxframework.kit.in_time import Events
 from fxframework.model.strings import TextColumn
 
-__all__ = [
-    "ALONE", "ENDLESS", "ON_THREAD", "PARENT", "PLACES", "ROW", "SLICE", "TAIL", "THREAD", "UNTIL",
-    "WHAT", "Nesting",
-]  # fmt: skip
-
 I64 = NDArray[np.int64]
 SLICE = BEGIN
 ALONE = END

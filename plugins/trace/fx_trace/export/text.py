@@ -27,8 +27,6 @@ from fxframework.model.schema import ASYNC, FLOW_PHASES, SCOPES, THREAD_STATES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["TextExport"]
-
 I64 = NDArray[np.int64]
 
 

@@ -21,8 +21,6 @@ from fxframework.kit.scanned import Batch, Columns, value_columns
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 
-__all__ = ["batch_of", "small_columns"]
-
 I64 = NDArray[np.int64]
 WAKER_TYPES = (
     A.INT32, A.UINT32, A.INT64, A.UINT64, A.KOID

@@ -24,13 +24,7 @@ from fx_trace.indexed import LENT, STRINGS, THREADS
 from fx_trace.kinds import MAX_STRING_INDEX, MAX_THREAD_INDEX
 from fx_trace.read.cursor import Provider, Tables
 from fx_trace.read.decoder import Records
-from fx_trace.read.frames import (
-    SPEAKING,
-    SPECIAL,
-    TraceFile,
-    TraceFrames,
-    trace_format,
-)
+from fx_trace.read.frames import SPEAKING, TraceFile, TraceFrames, trace_format
 from fx_trace.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
@@ -51,8 +45,6 @@ from fxframework.wire.state import ScopedRegistrations
 
 if TYPE_CHECKING:
     from fx_trace.records import TraceRecord
-
-__all__ = ["SPECIAL", "TraceBlocks", "TraceFile", "TraceFrames", "trace_format"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]

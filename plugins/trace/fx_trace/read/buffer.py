@@ -32,19 +32,6 @@ from fxframework.wire import declarations as declare
 from fxframework.wire.fields import Bits, Values
 from fxframework.wire.state import State
 
-__all__ = [
-    "DATA_ENDS",
-    "END_AT",
-    "BufferHeader",
-    "Fault",
-    "Image",
-    "Region",
-    "Stretch",
-    "header_offset",
-    "mended",
-    "reading_plan",
-]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 

@@ -32,12 +32,10 @@ from fxframework.model.clock import NS_PER_SECOND, Clock
 from fxframework.model.schema import TableSchema
 
 if TYPE_CHECKING:
-    from fx_trace.read.blocks import TraceFile
     from fx_trace.read.cursor import Provider
+    from fx_trace.read.frames import TraceFile
     from fx_trace.records import TraceRecord
     from fxframework.model.diagnostics import Diagnostics
-
-__all__ = ["EventCapture", "TraceCapture"]
 
 I64 = NDArray[np.int64]
 LISTED = 1000
@@ -175,7 +173,7 @@ class TraceCapture(EventCapture[TracePass]):
 
     def file(self) -> TraceFile:
         """Return the bytes that the records lie in, in reading order."""
-        from fx_trace.read.blocks import TraceFile
+        from fx_trace.read.frames import TraceFile
 
         return TraceFile.archive(
             self.source, big_endian=self.big_endian, limits=self.request.limits

@@ -25,8 +25,6 @@ from fx_trace.read.threads import TaskCollector, Tasks
 from fxframework.io.source import Source
 from fxframework.model.strings import StringPool
 
-__all__ = ["ROWS_OF", "ChunkMaker"]
-
 I64 = NDArray[np.int64]
 ROWS_OF = {
     "sched": "sched", "logs": "logs", "args": "args", "blobs": "blobs", "objects": "trace_objects",

@@ -14,8 +14,6 @@ from fx_trace.meaning import COLUMNS, Cells
 from fxframework.io.spill import Spill
 from fxframework.io.words import WORD
 
-__all__ = ["Chunk", "Filled", "WholeRows", "filled_of"]
-
 I64 = NDArray[np.int64]
 ALIASES = {"time": ("ticks",), "finish": ("word", "time")}
 """Columns that may be the same as another one."""

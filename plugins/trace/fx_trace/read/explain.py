@@ -13,13 +13,7 @@ import attrs
 import numpy as np
 
 from fx_trace import rules
-from fx_trace.format import (
-    ARG,
-    ARG_LAYOUTS,
-    INLINE_STRING,
-    STRING_FIELD_BYTES,
-    is_big_endian,
-)
+from fx_trace.format import ARG, ARG_LAYOUTS, INLINE_STRING, STRING_FIELD_BYTES, is_big_endian
 from fx_trace.indexed import STRING_REFERENCE, THREAD_REFERENCE
 from fx_trace.read.cursor import Tables, TraceCursor
 from fx_trace.read.frames import SPECIAL, TraceFile, TraceFrames
@@ -34,8 +28,6 @@ from fxframework.wire.cursor import ShortError, order_of
 from fxframework.wire.fields import Bits
 from fxframework.wire.spans import Span
 from fxframework.wire.state import State
-
-__all__ = ["explain", "explain_buffer"]
 
 FORMAT_WORDS = {
     LargeBlobWithMetadata: LargeBlobWithMetadata.layout.header(

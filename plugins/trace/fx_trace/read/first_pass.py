@@ -27,8 +27,6 @@ from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.wire.findings import Findings
 
-__all__ = ["CountingPass", "EventPass", "TracePass"]
-
 I64 = NDArray[np.int64]
 BLOCK = 1 << 17
 """Rows that are looked at together."""

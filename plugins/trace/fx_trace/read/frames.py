@@ -44,10 +44,6 @@ if TYPE_CHECKING:
     from fxframework.wire.framing import Resumption
     from fxframework.wire.records import Layout
 
-__all__ = [
-    "SPECIAL", "TraceFile", "TraceFrames", "sizes_end", "trace_format", "words_of",
-]  # fmt: skip
-
 I64 = NDArray[np.int64]
 AT_ONCE = 1 << 13
 """Rows that the loop finds at a time, of those that are listed together."""

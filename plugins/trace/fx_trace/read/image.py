@@ -44,8 +44,6 @@ from fxframework.io.words import U64_MAX, WORD
 from fxframework.model.capture import OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 
-__all__ = ["BufferCapture"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from fx_trace import rules
 from fx_trace.indexed import HexBits, OptionalBits, Payload, Process, Thread, ThreadOrProcess
-from fx_trace.read.blocks import TraceBlocks, TraceFile, koids_of
+from fx_trace.read.blocks import TraceBlocks, koids_of
+from fx_trace.read.frames import TraceFile
 from fx_trace.records import TraceRecord
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
@@ -29,8 +30,6 @@ from fxframework.wire.json_rows import RowTexts, ShownRows, is_said, is_shown, j
 from fxframework.wire.known import CODE, LENGTH, START
 from fxframework.wire.lines import LineReader
 from fxframework.wire.runs import Run
-
-__all__ = ["TraceLines"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -27,8 +27,6 @@ from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings, FoundAt
 
-__all__ = ["Events", "Ids", "Match", "Spans", "durations", "longest_first", "other_text_detail"]
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 KINDS: Final = 256

@@ -32,17 +32,10 @@ from fx_trace.meaning import (
     counts_of,
     is_numeric,
 )
-from fx_trace.read.blocks import (
-    SAID,
-    SPECIAL,
-    Pairs,
-    TraceBlocks,
-    TraceFile,
-    places_of,
-    trace_format,
-)
+from fx_trace.read.blocks import SAID, Pairs, TraceBlocks, places_of
 from fx_trace.read.chunk_maker import ROWS_OF, ChunkMaker
 from fx_trace.read.chunks import Chunk
+from fx_trace.read.frames import SPECIAL, TraceFile, trace_format
 from fx_trace.read.threads import GONE, FirstUses, TaskCollector, Tasks, Threads
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
@@ -56,8 +49,6 @@ from fxframework.wire.known import CODE, LENGTH, START, Codes
 from fxframework.wire.many import Entered, Many, Reference
 from fxframework.wire.runs import Block, Run, enter_texts
 from fxframework.wire.state import Registrations
-
-__all__ = ["RowReader"]
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from fxframework.kernels.nesting import BEGIN, NEVER_ENDS, SPAN
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
 
-__all__ = ["StepsBack"]
-
 I64 = NDArray[np.int64]
 EARLIEST = -NEVER_ENDS - 1
 LAST_TIME, LAST_BEGIN, LAST_END = range(3)

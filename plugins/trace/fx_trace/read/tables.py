@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from fx_trace import format as wire
 from fxframework.model.schema import NAME, STANDARD_TABLES, THREAD, TICKS, TS, Column, TableSchema
 
-__all__ = ["SCHEMAS", "STREAMED"]
-
 OBJECTS = TableSchema(
     "trace_objects",
     "an annotation of a kernel object or of a userspace object",

@@ -18,8 +18,6 @@ from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.strings import StringPool
 
-__all__ = ["GONE", "FirstUses", "TaskCollector", "Tasks", "Threads"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U64 = NDArray[np.uint64]

@@ -17,21 +17,13 @@ from typing import Any, Protocol, Self
 from fx_trace import format as wire
 from fx_trace import records as r
 from fx_trace import rules
-from fx_trace.format import RecordType
-from fx_trace.records import (
-    ProviderEvent,
-    ProviderInfo,
-    ProviderSection,
-    TraceInfo,
-    TraceRecord,
-)
+from fx_trace.kinds import RecordType
+from fx_trace.records import ProviderEvent, ProviderInfo, ProviderSection, TraceInfo, TraceRecord
 from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError, refusal
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.wire.families import Place
-
-__all__ = ["Archive", "FlightRecorder", "Section"]
 
 BUFFER = 1 << 20
 """Bytes buffered before they go to the sink."""

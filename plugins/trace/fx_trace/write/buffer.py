@@ -16,8 +16,6 @@ from fxframework.errors import refusal
 from fxframework.io.words import WORD
 from fxframework.model.target import Memory
 
-__all__ = ["TraceBuffer"]
-
 MAGIC_AT = header_offset("magic")
 MODE_WORD_AT = header_offset("version")
 WRAPPED_COUNT = BufferHeader.layout.place("wrapped_count")

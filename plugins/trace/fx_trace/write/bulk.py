@@ -14,14 +14,9 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.format import ArgType
+from fx_trace.kinds import ArgType
 from fx_trace.meaning import is_numeric
-from fx_trace.records import (
-    Argument,
-    Blob,
-    Initialization,
-    KernelObject,
-)
+from fx_trace.records import Argument, Blob, Initialization, KernelObject
 from fx_trace.write.pack import (
     LEGACY_SWITCH,
     SWITCH,
@@ -39,8 +34,6 @@ from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
-
-__all__ = ["NAMES", "TABLES", "Bulk"]
 
 I64 = NDArray[np.int64]
 TABLES = tuple(MAKERS)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace.format import RecordType
+from fx_trace.kinds import RecordType
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.frames import words_of
 from fx_trace.records import (
@@ -42,8 +42,6 @@ from fxframework.io.words import WORD
 from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 from fxframework.wire.verbs.copies import Copies
-
-__all__ = ["KEEP", "OPEN_SLICES", "ProviderIds", "extract", "join"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]

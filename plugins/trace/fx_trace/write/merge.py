@@ -17,14 +17,13 @@ from fx_trace.read.capture import TraceCapture
 from fx_trace.read.image import BufferCapture
 from fx_trace.records import ProviderInfo
 from fx_trace.write.bulk import NAMES, TABLES, Bulk
-from fx_trace.write.extract import KEEP, ProviderIds, join
+from fx_trace.write.extract import ProviderIds, join
+from fx_trace.write.selected import KEEP
 from fxframework.errors import UsageError, refusal
 from fxframework.io.sink import Sink
 from fxframework.kit.omitted import omitted_columns
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
-
-__all__ = ["Merger", "open_merge"]
 
 _BESIDE = ("args", "blobs", "diagnostics")
 MAX_NAME = 255

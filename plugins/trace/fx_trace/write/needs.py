@@ -18,13 +18,8 @@ from fx_trace import records as r
 from fx_trace import rules
 from fx_trace.indexed import STRINGS, THREADS
 from fx_trace.kinds import ArgType, EventType, RecordType
-from fx_trace.read.blocks import (
-    Pairs,
-    TraceBlocks,
-    TraceFile,
-    TraceFrames,
-    trace_format,
-)
+from fx_trace.read.blocks import Pairs, TraceBlocks
+from fx_trace.read.frames import TraceFile, TraceFrames, trace_format
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.kernels.sorting import begins_of_runs
@@ -35,8 +30,6 @@ from fxframework.wire.known import CODE, LENGTH, START
 from fxframework.wire.many import ClassRows, Many, Reference
 from fxframework.wire.runs import Block, Run
 from fxframework.wire.state import Registrations
-
-__all__ = ["MAYBE", "Needs", "Part"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -16,13 +16,7 @@ from numpy.typing import NDArray
 
 from fx_trace import records as r
 from fx_trace.indexed import Thread
-from fx_trace.kinds import (
-    MAX_ARGS,
-    MAX_RECORD_WORDS,
-    STRING_FIELD_BYTES,
-    ArgType,
-    EventType,
-)
+from fx_trace.kinds import MAX_ARGS, MAX_RECORD_WORDS, STRING_FIELD_BYTES, ArgType, EventType
 from fxframework.io.words import WORD
 from fxframework.kernels.sorting import joined_ranges
 from fxframework.model.strings import TextColumn
@@ -30,11 +24,6 @@ from fxframework.wire.column_records import ColumnRecords, laid_out
 from fxframework.wire.json_columns import Column
 from fxframework.wire.json_shapes import Shape
 from fxframework.wire.state import State
-
-__all__ = [
-    "LEGACY_SWITCH", "LOG", "SWITCH", "WAKEUP", "ArgumentItems", "Items", "Messages", "Packer",
-    "References", "Switches",
-]  # fmt: skip
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]

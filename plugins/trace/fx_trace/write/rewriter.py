@@ -25,8 +25,6 @@ from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kit.lossless import BlockPacker, RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
 
-__all__ = ["BufferWriter", "TraceRewriter", "open_buffer_writer", "open_writer", "perfetto_parts"]
-
 I64 = NDArray[np.int64]
 MOST_BYTES = 1 << 63
 """More than an image has."""

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from fx_trace import rules
 from fx_trace.format import MAGIC, MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN, EventType
 from fx_trace.indexed import STRINGS, THREADS, Thread, string_marker
-from fx_trace.read.blocks import SPECIAL, TraceBlocks, koids_of
+from fx_trace.read.blocks import TraceBlocks, koids_of
 from fx_trace.read.buffer import BufferHeader
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.decoder import RecordReader
-from fx_trace.read.frames import FAMILIES, LEAST, resumption
+from fx_trace.read.frames import FAMILIES, LEAST, SPECIAL, resumption
 from fx_trace.read.image import BufferCapture
 from fx_trace.read.rows import TIMED
 from fx_trace.records import (
@@ -61,8 +61,6 @@ from fxframework.wire.many import Many, Reference
 from fxframework.wire.records import references
 from fxframework.wire.runs import Block, Run
 from fxframework.wire.verbs.copies import Copies, copy
-
-__all__ = ["salvage", "salvage_image"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -22,8 +22,6 @@ from fxframework.model.schema import FLOW_BEGIN, FLOW_STEP, SWITCH, WAKEUP
 from fxframework.model.selection import Selection
 from fxframework.model.skipped import SkippedSlices
 
-__all__ = ["CLOSE", "DROP", "KEEP", "MovedSlices", "NewWords", "SelectedRecords", "followed"]
-
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -7,8 +7,6 @@ from typing import Generic, Literal, TypeVar
 
 from fxframework.errors import UsageError, did_you_mean
 
-__all__ = ["POLICIES", "Policy", "Slots"]
-
 K = TypeVar("K", bound=Hashable)
 Policy = Literal["allocate", "reuse", "inline"]
 POLICIES = ("allocate", "reuse", "inline")

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace.format import ArgType, EventType
+from fx_trace.format import EventType
+from fx_trace.kinds import ArgType
 from fx_trace.records import ContextSwitch, LegacyContextSwitch
 from fx_trace.write.pack import (
     LEGACY_SWITCH,
@@ -31,8 +32,6 @@ from fxframework.kernels.sorting import begins_of_runs, outer_first, places_amon
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
-
-__all__ = ["MAKERS", "ExtraArgument", "TableItems", "Tables", "cut_lengths"]
 
 GREATEST_STATE = ContextSwitch.layout.place("outgoing_state").mask
 GREATEST_LEGACY_CPU = LegacyContextSwitch.layout.place("cpu").mask

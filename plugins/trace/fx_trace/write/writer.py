@@ -39,11 +39,10 @@ from fx_trace.format import (
     SWITCH_ARGS,
     SWITCH_CPU,
     SWITCH_STATE,
-    ArgType,
     EventType,
-    RecordType,
 )
 from fx_trace.indexed import Thread as ThreadField
+from fx_trace.kinds import ArgType, RecordType
 from fx_trace.records import TraceRecord
 from fx_trace.write.arguments import (
     _DOUBLE,
@@ -55,7 +54,6 @@ from fx_trace.write.arguments import (
     RANGES,
     THREAD_WAKEUP,
     Arguments,
-    Koid,
     Thread,
     Value,
     _check_length,
@@ -80,11 +78,10 @@ from fx_trace.write.rewriter import blob_records, perfetto_parts
 from fx_trace.write.slots import Policy, Slots
 from fxframework.errors import UsageError, refusal
 from fxframework.io.words import pad8
+from fxframework.kit.arguments import Koid
 from fxframework.model.schema import SCOPES, THREAD_STATES
 from fxframework.model.target import Clock, TimestampCounter
 from fxframework.wire.records import references
-
-__all__ = ["Arguments", "Destination", "TraceWriter"]
 
 _INT32 = int(ArgType.INT32) | ARG_SIZE.put(1)
 _STRING = int(ArgType.STRING) | ARG_SIZE.put(1)

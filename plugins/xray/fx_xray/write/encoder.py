@@ -9,15 +9,7 @@ import attrs
 
 from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.format import (
-    BASIC_FORM,
-    Damaged,
-    Dialect,
-    FileHeader,
-    Padding,
-    Unknown,
-    XrayRecord,
-)
+from fx_xray.format import BASIC_FORM, Damaged, Dialect, FileHeader, Padding, Unknown, XrayRecord
 from fx_xray.read.header import asked_order, read_header
 from fx_xray.rules import RULES
 from fxframework.errors import WriteRefusedError, refusal

@@ -19,12 +19,7 @@ from fx_xray.format import LATEST, FileHeader
 from fx_xray.read.events import picked
 from fx_xray.read.header import asked_order
 from fx_xray.read.views import chosen_events, whole_of
-from fx_xray.write.merge import (
-    MOST_PADDED,
-    WRITTEN_ORDER,
-    checked_size,
-    checked_version,
-)
+from fx_xray.write.merge import MOST_PADDED, WRITTEN_ORDER, checked_size, checked_version
 from fx_xray.write.packer import Lost, packer_of
 from fxframework.errors import Severity, UsageError, refusal
 from fxframework.io.sink import Sink

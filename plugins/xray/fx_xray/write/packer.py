@@ -51,12 +51,7 @@ from fx_xray.write.buffers import NO_CLOCK, Buffers, Rows, buffers_of
 from fx_xray.write.encoder import refused
 from fxframework.io.sink import Sink
 from fxframework.io.words import to_i64
-from fxframework.kernels.sorting import (
-    begins_of_runs,
-    ends_of_runs,
-    joined_ranges,
-    stable_order,
-)
+from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, joined_ranges, stable_order
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import TextColumn
 from fxframework.wire.cursor import RefusalError
