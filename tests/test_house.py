@@ -73,7 +73,7 @@ def test_every_exported_name_has_a_section_of_the_reference(room: str) -> None:
 
 
 PUBLIC_MODULES = re.compile(
-    r".*/__init__\.py|(plugins/xray|examples)/.*|fxframework/fxframework/(wire/declarations\.py|plugin\.py"
+    r".*/__init__\.py|examples/.*|fxframework/fxframework/(wire/declarations\.py|plugin\.py"
     r"|(model|io|testing|registry|findings|errors)\b.*)"
 )
 

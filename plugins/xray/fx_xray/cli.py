@@ -6,8 +6,6 @@ from typing import Any
 
 import click
 
-__all__ = ["add_commands"]
-
 
 def add_commands(cli: click.Group) -> None:
     """Add the commands of XRay to ``fxf``."""

@@ -15,8 +15,6 @@ from fx_xray.format import FileHeader, FunctionKind, MetadataKind
 from fxframework.wire.packing import put_numbers
 from fxframework.wire.records import Record
 
-__all__ = ["FREQUENCY", "FUNCTIONS", "HEADER", "SCENARIO", "THREADS", "metadata", "sample"]
-
 FREQUENCY = 2_596_120_000
 THREADS = 4
 FUNCTIONS = 60

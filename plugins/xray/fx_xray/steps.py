@@ -31,8 +31,6 @@ from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, Activity, CommonAction
 from fxframework.model.target import Memory
 
-__all__ = ["Action"]
-
 _RECORDER = "the memory that the flight recorder's buffers are in"
 _FUNCTION = "number of the function"
 _ARGS = 'its arguments; a text may hold the round of a loop, as in "{i}"'

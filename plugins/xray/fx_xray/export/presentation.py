@@ -26,24 +26,6 @@ from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND, Clock
 
-__all__ = [
-    "ENTRIES",
-    "HELD",
-    "NOTHING",
-    "NOT_UTF8",
-    "Batch",
-    "EventExport",
-    "Names",
-    "SingleExport",
-    "argument_members",
-    "clock_of",
-    "left_out",
-    "names_of",
-    "process_and_thread_ids",
-    "walk",
-    "walk_chosen",
-]
-
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 

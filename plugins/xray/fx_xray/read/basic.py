@@ -29,8 +29,6 @@ from fx_xray.read.columns import latest, shifted
 from fx_xray.read.frames import ROOM, Records
 from fxframework.kernels.sorting import begins_of_runs
 
-__all__ = ["BasicFrames"]
-
 I64 = NDArray[np.int64]
 TYPE_BYTES = 2
 THREADS = 1 << 32

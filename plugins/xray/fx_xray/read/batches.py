@@ -20,8 +20,6 @@ from fxframework.kit.scanned import Batch, Columns, task_columns
 from fxframework.model.schema import CALL, TABLE_CODES
 from fxframework.model.table import ColumnData
 
-__all__ = ["batch_of", "call_columns", "function_columns", "small_columns"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 _ARGUMENT_TYPE, _EVENT_TYPE, _DATA_TYPE = 4, 2, 10

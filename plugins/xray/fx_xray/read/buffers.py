@@ -65,8 +65,6 @@ from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, joined_ran
 from fxframework.model.diagnostics import Found
 from fxframework.wire.findings import FIELDS, findings_of
 
-__all__ = ["MOST_CUTS", "FdrFrames", "Frames", "Notes", "SoundRows", "are_far", "mended_times"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Bools = NDArray[np.bool_]

@@ -35,13 +35,6 @@ from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Found
 from fxframework.model.schema import TableSchema
 
-__all__ = [
-    "BasicCapture",
-    "EventCapture",
-    "FdrCapture",
-    "FileCapture",
-]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 MODES = ("flight data recorder", "basic")

@@ -9,11 +9,6 @@ from numpy.typing import NDArray
 
 from fxframework.kernels.sorting import begins_of_runs, stable_order
 
-__all__ = [
-    "are_back", "following", "is_below", "latest", "let_rise", "let_rise_on",
-    "order_of", "shifted",
-]  # fmt: skip
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -43,8 +43,6 @@ from fxframework.wire.expressions import wrapped
 if TYPE_CHECKING:
     Data = NDArray[np.uint8] | bytes | bytearray | memoryview
 
-__all__ = ["RecordDecoder", "Walk"]
-
 AT_ONCE: Final = 1 << 12
 """Records that are listed at once."""
 NO_BUFFER: Final = dict.fromkeys(OF_BUFFER, 0)

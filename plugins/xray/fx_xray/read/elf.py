@@ -27,8 +27,6 @@ from fx_xray.read.instr_map import (
 from fx_xray.read.source_lines import SourceLines, Stream
 from fxframework.errors import UnreadableError
 
-__all__ = ["read_elf"]
-
 U1 = NDArray[np.uint8]
 LEAST_SECTION: Final = {32: 40, 64: 64}
 """Bytes of a section's header, by the class of the file."""
@@ -51,10 +49,10 @@ FUNCTION_TYPES: Final = (2, 10)
 
 def read_elf(data: U1, path: str) -> InstrumentationMap:
     """Return the map of a program. Raises UnreadableError if it is invalid, or has none."""
-    return Elf(data, path).read()
+    return _Elf(data, path).read()
 
 
-class Elf:
+class _Elf:
     """Reads the map of a program."""
 
     def __init__(self, data: U1, path: str) -> None:

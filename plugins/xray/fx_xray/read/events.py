@@ -13,18 +13,6 @@ from fx_xray.read.columns import are_back, let_rise
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import NS_PER_SECOND, Clock
 
-__all__ = [
-    "EVENT",
-    "Events",
-    "backward",
-    "joined",
-    "merged_order",
-    "parts_of",
-    "picked",
-    "to_ns",
-    "to_spans",
-]
-
 I64 = NDArray[np.int64]
 
 

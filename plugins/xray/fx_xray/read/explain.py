@@ -25,8 +25,6 @@ from fxframework.kit.explain import Explainer, check_offset
 from fxframework.wire.cursor import Cursor
 from fxframework.wire.records import Record
 
-__all__ = ["explain_basic", "explain_fdr"]
-
 BUFFERS = "XRay FDR format of LLVM, Buffer"
 
 

@@ -11,8 +11,6 @@ from fxframework.io.limits import Limits
 from fxframework.kit.scanned import FirstPass, Notes, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 
-__all__ = ["CallPass"]
-
 I64 = NDArray[np.int64]
 FEW = 1 << 16
 """Ids of functions that are gathered at once."""

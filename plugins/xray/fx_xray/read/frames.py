@@ -52,8 +52,6 @@ from fxframework.wire.many import FileNumbers
 if TYPE_CHECKING:
     from fxframework.kernels.frames import Frames as KernelFrames
 
-__all__ = ["IS_EVENT", "SPACE", "FdrPolicy", "Records", "Rows"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Bools = NDArray[np.bool_]

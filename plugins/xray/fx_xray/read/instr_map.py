@@ -25,17 +25,6 @@ from fxframework.registry import lazy
 if TYPE_CHECKING:
     from fx_xray.read.source_lines import SourceLines
 
-__all__ = [
-    "Fault",
-    "Function",
-    "Functions",
-    "InstrumentationMap",
-    "SledKind",
-    "Sleds",
-    "demangle",
-    "read_map",
-]
-
 SECTION: Final = "xray_instr_map"
 ELF_MAGIC: Final = b"\x7fELF"
 MACHO_MAGICS: Final = tuple(
@@ -335,7 +324,7 @@ def _until_zero(data: U1, start: int) -> bytes:
         length *= 4
 
 
-class ProgramFunctions(Functions):
+class _ProgramFunctions(Functions):
     """Functions of a program: names and lines are looked up when they are asked for."""
 
     def __init__(self, program: Program, addresses: U8, places: I8) -> None:
@@ -426,7 +415,7 @@ class ProgramMap:
         is_first = np.ones(function.size, np.bool_)
         is_first[1:] = (function[1:] != function[:-1]) | (place[1:] != place[:-1])
         ids = np.cumsum(is_first).astype(np.int64)
-        functions = ProgramFunctions(program, function[is_first], place[is_first])
+        functions = _ProgramFunctions(program, function[is_first], place[is_first])
         sleds = Sleds(ids, address, function, kind, always, version)
         return InstrumentationMap(self._faults.path, functions, sleds, tuple(self._faults.listed))
 

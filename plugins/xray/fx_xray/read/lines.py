@@ -28,8 +28,6 @@ from fxframework.wire.lines import LineReader
 from fxframework.wire.runs import Run
 from fxframework.wire.state import Change
 
-__all__ = ["lines_of"]
-
 I64 = NDArray[np.int64]
 BEGIN, END, KIND, FAULT, BLOCK, TSC, CALLED, BEGINS_BUFFER = range(8)
 """What is listed of each record: a ``Frame``, and one more."""

@@ -47,8 +47,6 @@ from fxframework.model.clock import NS_PER_SECOND
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.findings import Findings
 
-__all__ = ["AT_ONCE", "BasicLog", "FdrLog", "FileLog", "GivenLog", "Log"]
-
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 WINDOW = 64 << 20

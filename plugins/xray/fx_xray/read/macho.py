@@ -27,8 +27,6 @@ from fx_xray.read.instr_map import (
 )
 from fxframework.errors import UnreadableError
 
-__all__ = ["read_macho"]
-
 U1 = NDArray[np.uint8]
 MAGIC: Final = b"\xcf\xfa\xed\xfe"
 FAT: Final = {

@@ -22,8 +22,6 @@ from fxframework.io.words import U64_MAX
 from fxframework.kernels.nesting import BEGIN, END, OTHER, Nesting
 from fxframework.wire.findings import Findings, FoundAt
 
-__all__ = ["WHAT", "Matcher", "Rows", "Spans"]
-
 I64 = NDArray[np.int64]
 WHAT: Final = np.array([BEGIN, END, END, BEGIN, OTHER, OTHER, OTHER], np.uint8)
 """What an event is to the nesting, by its kind."""

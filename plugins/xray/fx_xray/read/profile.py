@@ -25,8 +25,6 @@ from fxframework.wire.capture import BlockPass, DeclaredCapture, Tasks
 from fxframework.wire.findings import findings_of
 from fxframework.wire.many import FileNumbers
 
-__all__ = ["FORMAT", "ProfileCapture", "paths_in"]
-
 I64 = NDArray[np.int64]
 NO_BLOCKS: Final = dict.fromkeys(("offset", "xray_bytes", "xray_tid"), np.zeros(0, np.int64))
 WORD_BYTES: Final = 4

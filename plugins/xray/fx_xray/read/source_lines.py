@@ -9,8 +9,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SourceLines", "Stream"]
-
 UNPACKED: Final = 64
 """Times the size of the file that its sections of debug information may say to unpack to."""
 

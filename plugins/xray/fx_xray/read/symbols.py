@@ -34,8 +34,6 @@ from fxframework.io import arena
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
 
-__all__ = ["FunctionNames", "Symbols", "code_of"]
-
 I64 = NDArray[np.int64]
 
 KEPT_OBJECTS: Final = 16

@@ -12,19 +12,6 @@ from fx_xray.format import FunctionKind
 from fxframework.model.capture import CallColumns
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 
-__all__ = [
-    "BUFFERS",
-    "CALLS",
-    "ENTRIES",
-    "EXITS",
-    "FUNCTIONS",
-    "INSTANTS",
-    "PROFILE_CALLS",
-    "PROFILE_SCHEMAS",
-    "SCHEMAS",
-    "SLICES",
-]
-
 EXITS: Final[Mapping[int, str]] = {0: "none", 1: "exit", 2: "tail_exit", 3: "unwound"}
 """How a call ended."""
 ENTRIES: Final[Mapping[int, str]] = {

@@ -50,8 +50,6 @@ from fx_xray.read.frames import Records
 from fxframework.kernels.sorting import ends_of_runs, joined_ranges, order_and_keys
 from fxframework.wire.state import Change, register_columns
 
-__all__ = ["BasicThreads", "FdrThreads", "ThreadRows", "Threads", "in_time"]
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 NEARBY: Final = 40

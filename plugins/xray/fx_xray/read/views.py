@@ -19,8 +19,6 @@ from fxframework.model.capture import Capture, View, under_views
 from fxframework.model.rows import RowMarks
 from fxframework.model.skipped import SkippedSlices
 
-__all__ = ["Bools", "Calls", "Matched", "chosen_events", "has_events", "whole_of"]
-
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 Bools = NDArray[np.bool_]

@@ -30,8 +30,6 @@ from fxframework.model.capture import OpenRequest
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Found
 
-__all__ = ["YamlCapture"]
-
 HEAD: Final = 1 << 16
 """Bytes in which the header ends."""
 KNOWN: Final = 1 << 14

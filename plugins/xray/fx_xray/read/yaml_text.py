@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-__all__ = ["OddYamlError", "nodes", "quoted"]
-
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_^.](?:[A-Za-z0-9_^. \t-]*[A-Za-z0-9_^.-])?")
 """What needs no quotes, where it means nothing else."""
 _NUMBER: Final = re.compile(

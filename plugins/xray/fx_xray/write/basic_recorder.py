@@ -36,8 +36,6 @@ from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX
 from fxframework.model.target import TimestampCounter
 
-__all__ = ["BasicThread", "BasicWriter"]
-
 THREAD_RECORDS: Final = 1024
 """Records of a thread buffered before they go into the file."""
 _MOST_I32 = (1 << 31) - 1

@@ -36,8 +36,6 @@ from fx_xray.read.frames import Records
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.wire.packing import put_numbers
 
-__all__ = ["Buffers", "Rows", "buffers_of"]
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 NO_CLOCK: Final = -1

@@ -21,8 +21,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, STANDARD_TABLES, TABLE_CODES, ArgType
 from fxframework.model.table import Table
 
-__all__ = ["Calls"]
-
 I64 = NDArray[Any]
 _SIGNED: Final = (ArgType.INT32, ArgType.INT64, ArgType.BOOL)
 _UNSIGNED: Final = (ArgType.UINT32, ArgType.UINT64, ArgType.POINTER, ArgType.KOID)

@@ -30,8 +30,6 @@ from fxframework.model.diagnostics import Diagnostic
 from fxframework.model.selection import Omitted, Selection
 from fxframework.wire.expressions import wrapped
 
-__all__ = ["check_names", "copy", "extract", "findings_to_repair", "pack"]
-
 REPAIRED: Final = (0, 1, 2, 4)
 """Hundreds of the numbers of rules about the file, its records and their order."""
 NAMES_REFUSED: Final = "names are for captures of other formats"

@@ -53,8 +53,6 @@ from fxframework.io.memory import BytesMemory
 from fxframework.io.words import U64_MAX, WORD, Bits
 from fxframework.model.target import Clock, Memory, TimestampCounter
 
-__all__ = ["FdrThread", "FdrWriter", "buffers_of", "log_of", "slot_bytes"]
-
 SLOT_HEADER_BYTES: Final = 16
 """Two words: bytes of records, and number of the buffer with its bit of use."""
 FUNCTION_ROOM: Final = METADATA_BYTES + FUNCTION_BYTES

@@ -32,8 +32,6 @@ from fxframework.kit.omitted import omitted_columns
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 
-__all__ = ["Merger", "open_merge", "open_merge_basic"]
-
 I64 = NDArray[Any]
 WRITTEN_ORDER: Final = "write_byte_order"
 """Name of the option for the byte order of the output."""

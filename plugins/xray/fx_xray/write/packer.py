@@ -59,8 +59,6 @@ from fxframework.wire.json_columns import Column, scatter
 from fxframework.wire.packing import put_numbers
 from fxframework.wire.records import Record
 
-__all__ = ["BasicPacker", "IdAllocator", "Lost", "Packer", "RecorderPacker", "packer_of"]
-
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 U8 = NDArray[np.uint8]

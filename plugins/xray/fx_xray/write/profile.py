@@ -16,8 +16,6 @@ from fxframework.model.capture import Capture
 from fxframework.wire.verbs import copies
 from fxframework.wire.verbs.copies import Copies, CopyReader
 
-__all__ = ["salvage"]
-
 MESSAGE = "{} bytes of a path without its figures; the block ends before them"
 
 

@@ -22,17 +22,6 @@ from fxframework.kit import arguments
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.target import Clock, TimestampCounter
 
-__all__ = [
-    "CPU_MASK",
-    "ClockCounter",
-    "Recorder",
-    "ThreadRecorder",
-    "argument_numbers",
-    "function_number",
-    "microseconds_of",
-    "whole_number",
-]
-
 T = TypeVar("T", bound="ThreadRecorder")
 CPU_MASK: Final = 0xFFF
 """Bits of TSC_AUX with the number of the CPU; the bits above have the number of its node."""

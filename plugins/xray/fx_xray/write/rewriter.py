@@ -17,8 +17,6 @@ from fxframework.io.sink import Sink
 from fxframework.kit.lossless import RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
 
-__all__ = ["open_basic_writer", "open_writer"]
-
 
 def open_any_writer(
     form: str,

@@ -17,8 +17,6 @@ from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 
-__all__ = ["salvage"]
-
 
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
     """Write all sound records. Yield each loss (``fxframework.registry.Writer``).
