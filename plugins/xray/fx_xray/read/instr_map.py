@@ -397,7 +397,9 @@ class ProgramMap:
         columns = (*targets, rows["kind"], rows["always"] != 0, rows["version"])
         self._parts.append(tuple(column[is_known] for column in columns))
 
-    def finished(self, symbols: _ReadSymbols, lines: _ReadLines = lambda: None) -> InstrumentationMap:
+    def finished(
+        self, symbols: _ReadSymbols, lines: _ReadLines = lambda: None
+    ) -> InstrumentationMap:
         """Return the map; ``symbols`` and ``lines`` read what names functions and shows them."""
         columns = map(np.concatenate, zip(*self._parts, strict=True))
         address, function, place, kind, always, version = columns
