@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from fxframework.analysis.lazy import LazySequence
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.spill import Spill
-from fxframework.kernels.calls import recursion as find_recursion
-from fxframework.kernels.sorting import begins_of_runs, dense, outermost
+from fxframework.kernels.calls import toured
+from fxframework.kernels.sorting import begins_of_runs, dense, outermost, stable_order
 from fxframework.model.capture import Capture, is_part, under_views
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.rows import check_slices
@@ -159,7 +159,20 @@ class Calls:
         The first marks calls within another call of the same function, the second these and the
         outermost calls around them.
         """
-        return find_recursion(self.function, self.parent, len(self.functions))
+        places, ends, _ = toured(self.parent)
+        met = np.flatnonzero(places >= 0)
+        tour = np.empty_like(met)
+        tour[places[met]] = met
+        order = stable_order(self.function[tour])
+        rows = tour if order is None else tour[order]
+        # Of one function, a call within another follows it, and begins before the other ends.
+        base = self.function[rows].astype(np.int64) * (len(self) + 1)
+        latest_end = np.maximum.accumulate(base + ends[rows])
+        is_within = base[1:] + places[rows[1:]] < latest_end[:-1]
+        inner, recursive = np.zeros((2, len(self)), np.uint8)
+        inner[rows[1:]] = is_within
+        recursive[rows[:-1]] = is_within
+        return inner, inner | recursive
 
 
 class CallBatch(NamedTuple):

@@ -5,13 +5,12 @@ from numpy.typing import NDArray
 
 I32: TypeAlias = NDArray[np.int32]
 I64: TypeAlias = NDArray[np.int64]
-U8: TypeAlias = NDArray[np.uint8]
 
 IS_OPEN: int
 IS_DEEP: int
 NODE_SHIFT: int
 
-def recursion(function: I32, parent: I64, functions: int) -> tuple[U8, U8]: ...
+def toured(parent: I64) -> tuple[I64, I64, I64]: ...
 
 class TreeBuilder:
     used: int

@@ -1,11 +1,11 @@
 # cython: boundscheck=True, wraparound=False, show_performance_hints=False
-"""Trees of calls: who encloses whom, who calls itself, and what each chain of functions took.
+"""Trees: the order of rows that are below others; and the chains of functions of calls.
 
 Calls are rows in any order. ``parent`` is the row of the enclosing call; -1, or any invalid row,
 means that there is none.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 
 from fxframework.kernels.pools cimport PairMap
 
@@ -24,49 +24,52 @@ cpdef enum:
     NODE_SHIFT = 2
 
 
-def recursion(const int32_t[::1] function, const int64_t[::1] parent, int64_t functions):
-    """Find calls of functions that call themselves, through whatever others.
+def toured(const int64_t[::1] parent):
+    """Put rows in an order in which each is before those below it, and siblings are as they were.
 
-    Return two masks, uint8 of shape (calls,): calls within another call of the same function; and
-    those, and the outermost calls that have such ones within.
+    Return three columns, int64. Of each row, its place in this order, -1 for one that no root leads
+    to: it is in a circle of parents, or below one. Of each row, the place behind those below it.
+    And the first row of each circle, in the order in which rows lead to them.
     """
-    cdef int64_t rows = function.shape[0], root, row, caller_row, outermost
-    inner_mask, recursive_mask = np.zeros((2, rows), np.uint8)
-    cdef uint8_t[::1] inner = inner_mask, recursive = recursive_mask
+    cdef int64_t rows = parent.shape[0], used = 0, found = 0, root, row, above
+    places, ends = np.full((2, rows), -1, np.int64)
+    circles = np.empty(rows, np.int64)
+    cdef int64_t[::1] place = places, end = ends, circle = circles
     cdef int64_t[::1] first_child = np.full(rows, -1, np.int64)
     cdef int64_t[::1] next_sibling = np.full(rows, -1, np.int64)
-    # The outermost call of each function on the way from the root to the current row.
-    cdef int64_t[::1] active = np.full(functions, -1, np.int64)
     for row in range(rows - 1, -1, -1):  # backward: each child goes before those that follow it
-        caller_row = parent[row]
-        if 0 <= caller_row < rows:
-            next_sibling[row] = first_child[caller_row]
-            first_child[caller_row] = row
+        above = parent[row]
+        if 0 <= above < rows:
+            next_sibling[row] = first_child[above]
+            first_child[above] = row
     for root in range(rows):
-        if 0 <= parent[root] < rows:
-            continue
-        row = root
+        row = -1 if 0 <= parent[root] < rows else root
         while row >= 0:
-            outermost = active[function[row]]
-            if outermost < 0:
-                active[function[row]] = row
-            else:
-                inner[row] = recursive[row] = recursive[outermost] = 1
+            place[row] = used
+            used += 1
             if first_child[row] >= 0:
                 row = first_child[row]
                 continue
-            # Leave calls until one has a sibling, which is the next to enter.
+            # Leave rows until one has a sibling, which is the next. Roots have none.
             while row >= 0:
-                if active[function[row]] == row:
-                    active[function[row]] = -1
-                if row == root:
-                    row = -1
-                elif next_sibling[row] >= 0:
+                end[row] = used
+                if next_sibling[row] >= 0:
                     row = next_sibling[row]
                     break
-                else:
-                    row = parent[row]
-    return inner_mask, recursive_mask
+                row = -1 if row == root else parent[row]
+    for root in range(rows):
+        row = root
+        while end[row] == -1:
+            end[row] = -2 - root  # the row from which it was met
+            row = parent[row]
+        if end[row] == -2 - root:
+            circle[found] = row
+            above = parent[row]
+            while above != row:
+                circle[found] = min(circle[found], above)
+                above = parent[above]
+            found += 1
+    return places, ends, circles[:found]
 
 
 cdef class TreeBuilder:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.kernels.buffers import gathered
+from fxframework.kernels.calls import toured
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -170,47 +171,9 @@ def outer_first(times: I64, parents: I64) -> I64:
     rows = np.arange(times.size)
     is_tied = (parents >= 0) & (times[parents] == times)
     if (is_tied & (parents > rows)).any():
-        # Slices that begin at one time are at the place of the outermost, parents first.
-        places = rows.copy()
-        steps_left = np.zeros(times.size, np.int64)
-        tied = np.flatnonzero(is_tied)
-        slices = np.union1d(tied, parents[tied])
-        outermost, steps_left[slices] = ends_of_tours(slices, tied, parents[tied])
-        places[slices] = slices[outermost]
-        return np.lexsort((-steps_left, places, times))
+        # Slices that begin at one time are where the outermost of them is, parents first.
+        places, _, _ = toured(np.where(is_tied, parents, -1))
+        return np.lexsort((places, times))
     if bool((times[1:] >= times[:-1]).all()):
         return rows
     return np.argsort(times, kind="stable")
-
-
-def ends_of_tours(slices: I64, inner: I64, outer: I64) -> tuple[I64, I64]:
-    """Return the outermost slice around each, as a place in ``slices``, and the steps to its end.
-
-    ``slices`` and ``inner`` ascend; each slice of ``inner`` is directly in that of ``outer``. A
-    tour of an outermost slice steps on the begin and the end of each slice in it, as brackets are
-    written: if 6 and 8 are in 5, the steps are 5 6 ~6 8 ~8 ~5.
-    """
-    count = slices.size
-    inner = np.searchsorted(slices, inner)
-    outer = np.searchsorted(slices, outer)
-    # The begin of slice 3 is step 3, its end is step 3 + count. At first, each end follows its
-    # begin and is followed by itself, as the end of an outermost slice stays.
-    following = np.arange(count, 3 * count)
-    following[count:] -= count
-    following[count + inner] = count + outer
-    by_outer = np.argsort(outer, kind="stable")
-    is_first = begins_of_runs(outer[by_outer])
-    siblings = inner[by_outer]
-    following[outer[by_outer[is_first]]] = siblings[is_first]
-    is_next = np.flatnonzero(~is_first)
-    following[count + siblings[is_next - 1]] = siblings[is_next]
-    is_followed = following != np.arange(2 * count)
-    steps = is_followed.astype(np.int64)
-    # Each turn doubles the steps; slices that are in themselves have no end.
-    for _ in range(following.size.bit_length()):
-        beyond = following[following]
-        if np.array_equal(beyond, following):
-            break
-        steps += steps[following]
-        following = beyond
-    return following[:count] % count, steps[:count]

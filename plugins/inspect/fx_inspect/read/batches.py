@@ -109,8 +109,8 @@ class TreeRows:
         self.rows_of_values = vmo.value_rows
         self.rows_of_links = vmo.link_rows()
         self.text_bound = max_memory or max(COST * vmo.nbytes, TEXT_SPARE)
-        self.types: NDArray[np.uint8] = self.values.kinds[self.rows_of_values]
-        sizes = self.values.lengths[self.rows_of_values]
+        self.types: NDArray[np.uint8] = self.values.kinds.take(self.rows_of_values)
+        sizes = self.values.lengths.take(self.rows_of_values)
         slots = sizes * (self.types >= tables.INT_ARRAY)
         self.first_slot: I64 = bounds_of(slots)
         """First slot of each property; without slots, that of the next array."""
@@ -179,24 +179,19 @@ class TreeRows:
 
     def _names(self, rows: NDArray[Any]) -> I32:
         """Return the codes of the names of values."""
-        codes: I32 = self.vmo.texts.codes[self.values.names[rows]]
+        codes: I32 = self.vmo.texts.codes.take(self.values.names.take(rows))
         return codes
-
-    def _owners(self, rows: NDArray[Any]) -> I32:
-        """Return the ids of the nodes that values belong to."""
-        owners: I32 = self.order.places[self.values.nodes[rows]]
-        return owners
 
     # --- Nodes ------------------------------------------------------------------------------------
 
     def _nodes(self, start: int, stop: int) -> Columns:
         def links() -> I32:
-            owners = self._owners(self.rows_of_links)
-            counts = np.bincount(owners, minlength=self.order.count)
+            counts = np.bincount(self.vmo.link_owners, minlength=self.order.count)
             return counts[start:stop].astype(np.int32)
 
         def units() -> I32:
-            node_units = self.values.units[self.values.node_rows[self.order.nodes[start:stop]]]
+            nodes = self.order.nodes[start:stop]
+            node_units = self.values.units.take(self.values.node_rows.take(nodes))
             node_units[: max(0, 1 - start)] = 0  # the root
             return node_units
 
@@ -214,7 +209,7 @@ class TreeRows:
         """Return the codes of the names of all nodes, by id."""
         names = np.empty(self.order.count, np.int32)
         names[0] = self.vmo.pool.intern(b"root")
-        names[1:] = self._names(self.values.node_rows[self.order.nodes[1:]])
+        names[1:] = self._names(self.values.node_rows.take(self.order.nodes[1:]))
         return names
 
     def paths(self) -> I32:
@@ -248,8 +243,8 @@ class TreeRows:
             return np.stack((first_slots, np.diff(starts)), axis=1)
 
         return {
-            "offset": lambda: offsets_of(values.units[rows]),
-            "node": lambda: self._owners(rows),
+            "offset": lambda: offsets_of(values.units.take(rows)),
+            "node": lambda: self.vmo.value_owners[start:stop],
             "name": lambda: self._names(rows),
             "type": types,
             "int": lambda: numbers("int"),
@@ -257,8 +252,8 @@ class TreeRows:
             "float": lambda: numbers("float").view(np.float64),
             "text": lambda: self._text(start, stop),
             "array": arrays,
-            "inspect_block": lambda: values.units[rows].view(np.uint32),
-            "inspect_format": lambda: values.formats[rows],
+            "inspect_block": lambda: values.units.take(rows).view(np.uint32),
+            "inspect_format": lambda: values.formats.take(rows),
         }
 
     def _text(self, start: int, stop: int) -> TextColumn:
@@ -350,7 +345,7 @@ class TreeRows:
         state = self.vmo.pool.intern(b"not expanded")
         return {
             "offset": lambda: offsets_of(values.units[rows]),
-            "node": lambda: self._owners(rows),
+            "node": lambda: self.vmo.link_owners[start:stop],
             "name": lambda: self._names(rows),
             "content": lambda: codes[values.link_contents[links]],
             "disposition": lambda: values.link_dispositions[links],

@@ -415,8 +415,10 @@ class Blocks:
 
     def _end_of_zeros(self, unit: int) -> int:
         """Return the unit behind the units of zeros from a unit on."""
+        searched = 1
         while unit < self.units:
-            stop = min(unit + SEARCHED, self.units)
+            stop = min(unit + searched, self.units)
+            searched = SEARCHED
             words = self.data[wire.UNIT * unit : wire.UNIT * stop].view(np.int64)
             is_used = words != 0
             first_word = int(is_used.argmax())

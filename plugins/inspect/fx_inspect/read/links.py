@@ -34,6 +34,7 @@ from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
 
 I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
 SUFFIXES = ("", ".inspect", ".vmo")
 MOST_ROWS = 1 << 22
 MOST_TIMES = 16
@@ -248,15 +249,16 @@ class _Follower:
         order = tree_order(np.concatenate(self.parents))
         columns: dict[str, dict[str, ColumnData]] = {}
         owned = {name: self._owned(name, order) for name in ("properties", "inspect_links")}
-        columns["nodes"] = self._nodes(order, owned["inspect_links"][0])
-        for name, (owners, rows) in owned.items():
+        link_rows, link_owners = owned["inspect_links"]
+        columns["nodes"] = self._nodes(order, link_owners)
+        for name, (rows, owners) in owned.items():
             columns[name] = {
                 key: self._column(name, key, rows) for key in self._keys(name) if key != "node"
             }
-            columns[name]["node"] = order.places[owners[rows]]
+            columns[name]["node"] = owners
         states = np.concatenate([part.states for part in self.parts])
-        columns["inspect_links"]["state"] = states[owned["inspect_links"][1]]
-        self._slots(columns, owned["properties"][1])
+        columns["inspect_links"]["state"] = states[link_rows]
+        self._slots(columns, owned["properties"][0])
         return JoinedRows(columns)
 
     def _keys(self, name: str) -> list[str]:
@@ -266,12 +268,10 @@ class _Follower:
             if key not in ("row", "array", "state")
         ]
 
-    def _owned(self, name: str, order: TreeOrder) -> tuple[I32, I32]:
-        """Return the node of each row of all parts, and the rows in the order of the tree."""
-        owners = np.concatenate(
-            [part.numbers[part.tables[name].array("node")] for part in self.parts]
-        )
-        return owners, order.arranged(owners)
+    def _owned(self, name: str, order: TreeOrder) -> tuple[I64, I32]:
+        """Return the rows of all parts in the order of the tree, and the node of each."""
+        owners = [part.numbers[part.tables[name].array("node")] for part in self.parts]
+        return order.arranged(np.concatenate(owners))
 
     def _column(self, name: str, key: str, rows: NDArray[Any]) -> ColumnData:
         """Return some rows of a column of all parts, which follow one another."""
@@ -298,13 +298,11 @@ class _Follower:
             "parent": order.parents,
             "name": names,
             "path": paths(self.strings, self.nbytes, names, order),
-            "links": np.bincount(order.places[link_owners], minlength=numbers.size).astype(
-                np.int32
-            ),
+            "links": np.bincount(link_owners, minlength=numbers.size).astype(np.int32),
             "inspect_block": self._column("nodes", "inspect_block", numbers),
         }
 
-    def _slots(self, columns: dict[str, dict[str, ColumnData]], rows: I32) -> None:
+    def _slots(self, columns: dict[str, dict[str, ColumnData]], rows: I64) -> None:
         """Order slots by their properties, and store their positions in these."""
         counts = np.concatenate(
             [part.tables["properties"].array("array")[:, 1] for part in self.parts]

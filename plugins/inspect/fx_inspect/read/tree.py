@@ -1,26 +1,24 @@
 """The tree: the order of its nodes, of what belongs to them, and the paths of nodes.
 
-All is done for all nodes at once. What lies between a node and the root is met by jumps to its
-parent, then over 2 nodes, over 4, over 8 and so on, so that it matters little how deep a tree is.
+All is done for all nodes at once, so that it matters little how deep a tree is.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_inspect.read.chains import bounds_of, end_of_part
+from fxframework.kernels.calls import toured
 from fxframework.kernels.pools import codes_of
-from fxframework.kernels.sorting import begins_of_runs, stable_order
+from fxframework.kernels.sorting import order_and_keys, stable_order
 from fxframework.kernels.stretches import copied
 from fxframework.model.strings import StringPool
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
-Mask = NDArray[np.bool_]
+NO_NODE = -1
 TOGETHER = 1 << 16
 """Rows that are sorted together to find equal names."""
 PATH_BYTES = 1 << 16
@@ -48,158 +46,31 @@ class TreeOrder:
         """How many nodes are in the tree."""
         return int(self.nodes.size)
 
-    def arranged(self, owners: NDArray[Any]) -> NDArray[Any]:
-        """Return rows in the order of the nodes that own them, without those of no node."""
-        places = self.places[owners]
-        places[owners < 0] = -1
+    def arranged(self, owners: I32) -> tuple[I64, I32]:
+        """Return rows in the order of the nodes that own them, and these by number.
+
+        Rows of no node are left out.
+        """
+        places = self.places.take(owners)
+        places[owners < 0] = NO_NODE
         rows = np.flatnonzero(places >= 0)
-        if rows.size < places.size:
-            places = places[rows]
+        places = places[rows]
         order = stable_order(places)
-        return rows if order is None else rows[order]
-
-
-@attrs.define(eq=False)
-class _Runs:
-    """Runs of nodes, each of which is the only child of the node before it. The root is alone.
-
-    A run is one node to what follows parents, so that many nodes in a row take no steps. The
-    parent of a run is the last node of another run: only there can there be several children.
-    """
-
-    first_nodes: I64
-    run_of: I32
-    """The run of each node."""
-    sizes: I32
-    parents: I32
-    """The run of the parent of each; that of the root is itself, and their count is none."""
-
-    @classmethod
-    def of(cls, parents: I32) -> _Runs:
-        """Return the runs of nodes with these parents (-1: none)."""
-        count = parents.size
-        begins_run = np.ones(count, np.bool_)
-        begins_run[2:] = parents[2:] != np.arange(1, count - 1, dtype=np.int32)
-        has_children_elsewhere = np.zeros(count + 1, np.bool_)
-        has_children_elsewhere[parents[begins_run]] = True
-        begins_run[1:] |= has_children_elsewhere[: count - 1]
-        run_of = np.cumsum(begins_run, dtype=np.int32) - np.int32(1)
-        first_nodes = np.flatnonzero(begins_run)
-        node_above = parents[first_nodes]
-        run_above = run_of[node_above]
-        run_above[node_above < 0] = first_nodes.size
-        run_above[0] = 0
-        sizes = np.diff(first_nodes, append=count).astype(np.int32)
-        return cls(first_nodes, run_of, sizes, run_above)
-
-    def is_on_the_way(self, runs: I32) -> Mask:
-        """Return which are neither the root nor none."""
-        is_on_the_way: Mask = (runs > 0) & (runs < self.parents.size)
-        return is_on_the_way
+        return (rows, places) if order is None else (rows[order], places[order])
 
 
 def tree_order(parents: I32) -> TreeOrder:
     """Return the order of nodes with these parents (-1: none); node 0 is the root."""
-    runs = _Runs.of(parents)
-    subtree_sizes, roots = _sizes_and_roots(runs)
-    run_places = _places(runs, subtree_sizes, roots == 0)
-    # The nodes of a run end together, where the last one of the subtree does.
-    run_ends = run_places + subtree_sizes
-    places = run_places
-    node_ends = run_ends
-    if runs.first_nodes.size < parents.size:
-        places = run_places.take(runs.run_of)
-        node_ends = run_ends.take(runs.run_of)
-        is_below = places >= 0
-        places += np.arange(parents.size, dtype=np.int32) - runs.first_nodes[runs.run_of]
-        places[~is_below] = -1
-    nodes_of_tree = np.flatnonzero(places >= 0)
-    nodes = np.empty(nodes_of_tree.size, np.int32)
+    places, ends, cycles = toured(parents.astype(np.int64))
+    count = int(ends[0])  # other trees than that of the root come behind it
+    nodes_of_tree = np.flatnonzero((places >= 0) & (places < count))
+    places[places >= count] = NO_NODE
+    nodes = np.empty(count, np.int32)
     nodes[places.take(nodes_of_tree)] = nodes_of_tree
-    parent_numbers = np.full(nodes.size, -1, np.int32)
+    parent_numbers = np.full(count, NO_NODE, np.int32)
     parent_numbers[1:] = places.take(parents.take(nodes[1:]))
-    ends = node_ends.take(nodes)
-    ends[0] = nodes.size
-    cycles = _first_of_cycles(runs, np.flatnonzero(runs.is_on_the_way(roots)))
-    return TreeOrder(places, nodes, parent_numbers, ends, cycles)
-
-
-def _sizes_and_roots(runs: _Runs) -> tuple[I32, I32]:
-    """Return the nodes at and below each run, and the run that parents lead to in the end.
-
-    That is the root, none, or one in a cycle. Only sizes below the root mean something.
-    """
-    jump_target = runs.parents.copy()
-    sizes = runs.sizes.copy()
-    """Nodes of each run, and of those below it that are fewer steps away than a jump has."""
-    jumping_runs = np.flatnonzero(runs.is_on_the_way(jump_target))
-    steps = 1
-    while jumping_runs.size and steps <= runs.parents.size:
-        targets = jump_target[jumping_runs]
-        np.add.at(sizes, targets, sizes[jumping_runs])
-        targets_of_targets = jump_target[targets]
-        jump_target[jumping_runs] = targets_of_targets
-        if (targets_of_targets == targets).all():
-            break  # All are in cycles, and a jump leads around.
-        jumping_runs = jumping_runs[runs.is_on_the_way(targets_of_targets)]
-        steps *= 2
-    return sizes, jump_target
-
-
-def _places(runs: _Runs, subtree_sizes: I32, is_below: Mask) -> I32:
-    """Return the number of the first node of each run in the order of the tree, -1 outside of it.
-
-    ``is_below`` says which runs are below the root, or are the root.
-    """
-    runs_below = np.flatnonzero(is_below)[1:]
-    order = stable_order(runs.parents[runs_below])
-    siblings = runs_below if order is None else runs_below[order]
-    """All runs with a parent, by parent."""
-    owners = runs.parents.take(siblings)
-    sizes = subtree_sizes.take(siblings)
-    nodes_before = np.cumsum(sizes, dtype=np.int32) - sizes
-    first_siblings = np.flatnonzero(begins_of_runs(owners))
-    counts = np.diff(first_siblings, append=owners.size)
-    nodes_before -= np.repeat(nodes_before[first_siblings], counts)
-    places = np.where(is_below, np.int32(0), np.int32(-1))
-    """The number of each run, counted from that of the run that a jump leads to."""
-    places[siblings] = runs.sizes.take(owners) + nodes_before
-    jump_target = runs.parents.copy()
-    jumping_runs = siblings[owners > 0]
-    while jumping_runs.size:
-        targets = jump_target[jumping_runs]
-        places[jumping_runs] += places[targets]
-        targets = jump_target[targets]
-        jump_target[jumping_runs] = targets
-        jumping_runs = jumping_runs[targets > 0]
-    return places
-
-
-def _first_of_cycles(runs: _Runs, leading_runs: I64) -> I64:
-    """Return the first node of each cycle of parents, in the order in which nodes lead to them.
-
-    ``leading_runs`` are those in cycles, and below them.
-    """
-    count = leading_runs.size
-    number_of_run = np.zeros(runs.parents.size, np.int64)
-    number_of_run[leading_runs] = np.arange(count)
-    jump_target = number_of_run[runs.parents[leading_runs]]
-    least_run = np.arange(count)
-    """The least run that is met on the way of a jump."""
-    for _ in range(count.bit_length()):
-        least_run = np.minimum(least_run, least_run[jump_target])
-        targets_of_targets = jump_target[jump_target]
-        if (targets_of_targets == jump_target).all():
-            break  # A jump leads into a cycle, and from there around it.
-        jump_target = targets_of_targets
-    # So many steps from a run lead into its cycle, and around it.
-    cycles = least_run[jump_target]
-    numbers = np.arange(count)
-    first_number = np.full(count, count)
-    np.minimum.at(first_number, cycles, numbers)
-    cycles_by_first = cycles[first_number[cycles] == numbers]
-    first_nodes: I64 = runs.first_nodes[leading_runs[cycles_by_first]]
-    return first_nodes
+    node_ends = ends.take(nodes).astype(np.int32)
+    return TreeOrder(places.astype(np.int32), nodes, parent_numbers, node_ends, cycles)
 
 
 def repeated(owners: I32, codes: I32, different: int, most: int) -> tuple[I64, int]:
@@ -222,15 +93,15 @@ def repeated(owners: I32, codes: I32, different: int, most: int) -> tuple[I64, i
                 owners_left = owners[start:]
                 stop = start + int(np.searchsorted(owners_left, owners_left[0], "right"))
         keys = owners[start:stop].astype(np.int64) * different + codes[start:stop]
-        # Keys are mostly in order, which a stable sort makes use of.
-        in_order = np.sort(keys, kind="stable")
-        is_repeat = in_order[1:] == in_order[:-1]
-        repeat_count = int(np.count_nonzero(is_repeat))
-        if repeat_count and count < most:
-            order = np.argsort(keys, kind="stable")
-            rows_again = np.sort(order[1:][is_repeat], kind="stable")
+        order, in_order = order_and_keys(keys)
+        if order is not None and in_order is None:
+            in_order = keys.take(order)
+        assert in_order is not None  # noqa: S101 (keys that are in order are returned)
+        repeats = 1 + np.flatnonzero(in_order[1:] == in_order[:-1])
+        if repeats.size and count < most:
+            rows_again = repeats if order is None else np.sort(order[repeats], kind="stable")
             repeated_rows.append(start + rows_again)
-        count += repeat_count
+        count += repeats.size
         start = stop
     return np.concatenate(repeated_rows)[:most], count
 

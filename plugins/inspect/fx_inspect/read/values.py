@@ -23,12 +23,14 @@ from fxframework.wire.many import FileNumbers
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
+Mask = NDArray[np.bool_]
 U8 = NDArray[np.uint8]
+U32 = NDArray[np.uint32]
 NO_NODE: Final = -1
 NOTHING: Final = -1
-IS_NAME: Final = np.zeros(256, bool)
-IS_NAME[[TYPES.NAME, TYPES.STRING_REFERENCE]] = True
-"""The types of blocks that can be a name."""
+BLOCK_TYPES: Final = np.uint32(16)
+NO_BLOCK: Final = BLOCK_TYPES - 1
+"""In place of the type of a block, where none begins; the types of blocks are below it."""
 ROWS: Final = 1 << 16
 """Rows, or slots of arrays, that are looked at together."""
 INDEX_BYTES: Final = wire.SLOT_BYTES[TYPES.STRING_REFERENCE]
@@ -66,38 +68,35 @@ class Places:
 
     def __init__(self, units: int) -> None:
         self.units = units
-        self._types = np.full(units + 1, NOTHING, np.int8)
-        self._numbers = np.full(units + 1, NOTHING, np.int32)
+        self._blocks = np.full(units + 1, NO_BLOCK, np.uint32)
+        """The number and the type of each; the last element is for all units beyond the file."""
 
-    def enter(self, units: I64, types: NDArray[np.uint8]) -> None:
-        """Enter blocks of known types."""
-        self._types[units] = types
+    def enter(self, units: I64, types: U8, numbers: I64) -> None:
+        """Enter records."""
+        self._blocks[units] = numbers * BLOCK_TYPES + np.minimum(types, NO_BLOCK)
 
-    def number(self, units: I64, numbers: Any) -> None:
-        """Give numbers to some of them."""
-        self._numbers[units] = numbers
+    def at(self, units: NDArray[Any]) -> tuple[U32, I32]:
+        """Return the types and the numbers of the blocks at units, which may be beyond the file.
 
-    def types_at(self, units: NDArray[Any]) -> NDArray[np.int8]:
-        """Return the types of the blocks at units, which may be beyond the file; -1 for none."""
-        # The last element is for all units beyond the file.
-        return self._types.take(units, mode="clip")
-
-    def numbers_at(self, units: NDArray[Any]) -> I32:
-        """Return the numbers of the blocks at units; -1 for none."""
-        return self._numbers.take(units, mode="clip")
+        The type of no block is ``NO_BLOCK``. Only blocks of some types have numbers.
+        """
+        blocks = self._blocks.take(units, mode="clip")
+        types: U32 = blocks & NO_BLOCK
+        return types, (blocks // BLOCK_TYPES).view(np.int32)
 
     def texts_at(self, units: NDArray[Any]) -> I32:
         """Return the texts of the names and strings at units; -1 for other blocks, and for none."""
-        places = units.astype(np.intp, copy=False)
-        is_text = IS_NAME.take(self.types_at(places))
-        return np.where(is_text, self.numbers_at(places), NOTHING)
+        types, numbers = self.at(units)
+        is_text = (types == TYPES.NAME) | (types == TYPES.STRING_REFERENCE)
+        return np.where(is_text, numbers, NOTHING)
 
     def strings_of_units(self) -> I32:
         """Return the texts of the STRING_REFERENCEs at all units, and at none behind the last one.
 
         It is -1 for other blocks, as at unit 0.
         """
-        strings = np.where(self._types == TYPES.STRING_REFERENCE, self._numbers, NOTHING)
+        types, numbers = self.at(np.arange(self.units + 1))
+        strings = np.where(types == TYPES.STRING_REFERENCE, numbers, NOTHING)
         strings[0] = NOTHING
         return strings
 
@@ -118,7 +117,7 @@ class GatheredValues:
 
     def add(self, run: Run, first_text: int) -> None:
         """Take the values of a run, the texts of which have numbers from one on."""
-        is_value = IS_VALUE[run.types]
+        is_value = IS_VALUE.take(run.types)
         if not run.first:
             is_value[0] = False  # index 0 is the root, whatever its block is
         rows = np.flatnonzero(is_value)
@@ -139,11 +138,12 @@ class GatheredValues:
             value_places: Any = of_type if of_type.size < rows.size else slice(None)
             parents[value_places] = columns["parent"][is_mine]
             names[value_places] = columns["name"][is_mine]
-            more_columns = {"rows": self.count + of_type}
             if number:
                 values = columns[number][is_mine]
                 bits[value_places] = values != 0 if type == TYPES.BOOL_VALUE else values
-            elif type == TYPES.BUFFER_VALUE:
+                continue
+            more_columns = {"rows": self.count + of_type}
+            if type == TYPES.BUFFER_VALUE:
                 texts = first_text + np.cumsum(IS_TEXT[run.types]) - 1
                 more_columns["formats"] = columns["format"][is_mine]
                 more_columns["targets"] = columns["extent"][is_mine]
@@ -200,11 +200,14 @@ class Values:
         """The unit of the parent of each."""
         self.names: I32 = columns.joined("names")
         self.bits: I64 = columns.joined("bits")
-        self.kinds: U8 = KINDS[self.types]
+        self.kinds: U8 = KINDS.take(self.types)
         self.formats = np.zeros(self.units.size, np.uint8)
         self.lengths = np.zeros(self.units.size, np.uint32)
         self.uses = np.zeros(texts.count, np.int64)
         self.references = np.zeros(texts.count, np.int64)
+        is_elsewhere = (texts.types == TYPES.NAME) | (texts.units > 0)
+        self._is_name: Mask = (texts.lengths >= 0) & is_elsewhere
+        """By text, whether it can be a name: a string at index 0 cannot, and the text -1."""
         self._look_up_names()
         self._read_buffers(gathered.buffers)
         self._read_arrays(gathered.arrays)
@@ -248,35 +251,27 @@ class Values:
         """
         texts = self._places.texts_at(targets)
         np.add.at(self.references, texts[texts >= 0], 1)
-        is_name = self._texts.lengths.take(texts) >= 0
-        is_name_block = self._texts.types.take(texts) == TYPES.NAME
-        is_name &= is_name_block | (targets > 0)
-        return np.where(is_name, texts, -1)
+        return np.where(self._is_name.take(texts), texts, NOTHING)
 
     def _note_names(self, rows: I64, targets: I32) -> None:
         """Report why values have no name."""
-        numbers = np.full(rows.size, int(rules.NAME_OF_ANOTHER_TYPE))
-        values = targets.astype(np.int64)
-        is_without_block = self._places.types_at(targets) < 0
-        numbers[is_without_block] = int(rules.NAME_WITHOUT_BLOCK)
-        texts = self._places.texts_at(targets)
-        lengths = self._texts.lengths[texts]
-        is_past = (texts >= 0) & (lengths < 0)
-        numbers[is_past] = int(rules.NAME_PAST_ITS_BLOCK)
-        values[is_past] = ~lengths[is_past]
-        self._note(numbers, rows, values)
+        types, _ = self._places.at(targets)
+        lengths = self._texts.lengths[self._places.texts_at(targets)]
+        is_without_block = types == NO_BLOCK
+        is_past = (types == TYPES.NAME) & (lengths < 0)
+        is_other = ~(is_without_block | is_past)
+        self._note(rules.NAME_WITHOUT_BLOCK, rows[is_without_block], targets[is_without_block])
+        self._note(rules.NAME_PAST_ITS_BLOCK, rows[is_past], ~lengths[is_past])
+        self._note(rules.NAME_OF_ANOTHER_TYPE, rows[is_other], targets[is_other])
 
     def _strings(self, targets: Any) -> I32:
         """Return the STRING_REFERENCEs at units; -1 where there is none, as at unit 0.
 
         Whatever text is there counts as referred to.
         """
-        units = targets.astype(np.intp, copy=False)
-        types = self._places.types_at(units)
-        texts = self._places.numbers_at(units)
-        referred_texts = texts[IS_NAME.take(types)]
-        np.add.at(self.references, referred_texts, 1)
-        is_string = (types == TYPES.STRING_REFERENCE) & (units > 0)
+        texts = self._places.texts_at(targets)
+        np.add.at(self.references, texts[texts >= 0], 1)
+        is_string = (self._texts.types[texts] == TYPES.STRING_REFERENCE) & (targets > 0)
         return np.where(is_string, texts, NOTHING)
 
     # --- Properties -------------------------------------------------------------------------------
@@ -418,7 +413,7 @@ class Values:
         """
         nodes = np.flatnonzero(self.types == TYPES.NODE_VALUE).astype(np.int32)
         self.node_rows: I32 = np.append(np.int32(-1), nodes)
-        is_node = self.names[self.node_rows] >= 0
+        is_node = self.names.take(self.node_rows) >= 0
         is_node[0] = True
         numbers = np.arange(is_node.size, dtype=np.int32)
         node_of_number = np.where(is_node, numbers, NO_NODE)
@@ -429,9 +424,8 @@ class Values:
         self.node_children = np.zeros(self.node_rows.size, np.int64)
         self.deleted_children = np.zeros(deleted, np.int64)
         for some_rows in parts_of(self.count):
-            parents = self.parents[some_rows].astype(np.intp)
-            types = self._places.types_at(parents)
-            numbers = self._places.numbers_at(parents)
+            parents = self.parents[some_rows]
+            types, numbers = self._places.at(parents)
             is_root = parents == 0
             is_node = (types == TYPES.NODE_VALUE) & ~is_root
             is_deleted = (types == TYPES.TOMBSTONE) & ~is_root
@@ -452,13 +446,13 @@ class Values:
 
     def node_parents(self) -> I32:
         """Return the node that each node belongs to."""
-        parents = self.nodes[self.node_rows]
+        parents = self.nodes.take(self.node_rows)
         parents[0] = NO_NODE
         return parents
 
     def forget(self) -> None:
         """Drop what only finding nodes, and comparing counts, needs."""
-        del self.parents, self.node_children, self.deleted_children
+        del self.parents, self.nodes, self.node_children, self.deleted_children
 
 
 def parts_of(count: int) -> Iterator[slice]:

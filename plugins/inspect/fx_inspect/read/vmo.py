@@ -91,22 +91,26 @@ class Vmo:
         self._follow_free()
 
     def _count(self, run: Run) -> None:
-        """Count the records of a run."""
+        """Count the records of a run, and the bytes of what is not a block of a known type."""
         keys = run.types.astype(np.int64) * 16 + run.orders
-        self.tally += np.bincount(keys, minlength=self.tally.size).reshape(self.tally.shape)
-        sizes = np.diff(run.bounds())
+        counts = np.bincount(keys, minlength=self.tally.size).reshape(self.tally.shape)
+        self.tally += counts
         for type in (wire.UNKNOWN_BLOCK, wire.DAMAGED, wire.PADDING):
-            nbytes = int(sizes[run.types == type].sum())
-            if nbytes:
-                self.stretches[type] = self.stretches.get(type, 0) + nbytes
+            if not counts[type].any():
+                continue
+            bounds = run.bounds()
+            rows = np.flatnonzero(run.types == type)
+            begins = bounds[rows]
+            ends = bounds[rows + 1]
+            self.stretches[type] = self.stretches.get(type, 0) + int((ends - begins).sum())
+            if type == wire.PADDING:
+                self._padding.add(begins=begins // wire.UNIT, ends=ends // wire.UNIT)
         if not run.first and run.types[0] == TYPES.HEADER:
             self.header = run.header
 
     def _take(self, run: Run) -> None:
         """Take the columns of a run."""
         self._records.add(units=run.units)
-        is_block = run.types < wire.NEW_TYPES
-        self._places.enter(run.units[is_block], run.types[is_block])
         self._number(run)
         self._gathered_values.add(run, self._gathered_texts.count)
         self._gathered_texts.add(run)
@@ -119,7 +123,6 @@ class Vmo:
             )
         if TYPES.FREE in run.columns:
             columns = run.columns[TYPES.FREE]
-            self._places.number(run.units[columns.rows], run.orders[columns.rows])
             linked = np.flatnonzero(columns["next_free"])
             rows = columns.rows[linked]
             self._free.add(
@@ -127,21 +130,23 @@ class Vmo:
                 following=columns["next_free"][linked],
                 orders=run.orders[rows],
             )
-        rows = np.flatnonzero(run.types == wire.PADDING)
-        bounds = run.bounds()
-        self._padding.add(begins=bounds[rows] // wire.UNIT, ends=bounds[rows + 1] // wire.UNIT)
 
     def _number(self, run: Run) -> None:
-        """Number nodes from 1 (0 is the root), tombstones, extents, and texts."""
+        """Number nodes from 1 (0 is the root), tombstones, extents, and texts.
+
+        The number of a free block is its order.
+        """
+        numbers = run.orders.astype(np.int64)
+        if not run.first and run.types[0] in (TYPES.NODE_VALUE, TYPES.TOMBSTONE):
+            self._numbered[run.types[0]] -= 1  # index 0 is the root, whatever its block is
         for type, number in self._numbered.items():
             if type in run.columns:
-                units = run.units[run.columns[type].rows]
-                if type != TYPES.EXTENT:
-                    units = units[units > 0]
-                self._places.number(units, number + np.arange(units.size))
-                self._numbered[type] = number + units.size
-        units = run.units[IS_TEXT[run.types]]
-        self._places.number(units, self._gathered_texts.count + np.arange(units.size))
+                rows = run.columns[type].rows
+                numbers[rows] = number + np.arange(rows.size)
+                self._numbered[type] += rows.size
+        texts = np.flatnonzero(IS_TEXT[run.types])
+        numbers[texts] = self._gathered_texts.count + np.arange(texts.size)
+        self._places.enter(run.units, run.types, numbers)
 
     def _follow_free(self) -> None:
         """Report free blocks whose list continues with a block that is not free, or larger."""
@@ -150,8 +155,8 @@ class Vmo:
         orders = self._free.joined("orders")
         begins = self._padding.joined("begins")
         ends = self._padding.joined("ends")
-        is_free = self._places.types_at(following) == TYPES.FREE
-        is_free &= self._places.numbers_at(following) == orders
+        types, orders_there = self._places.at(following)
+        is_free = (types == TYPES.FREE) & (orders_there == orders)
         if begins.size:
             # Padding is free units of the smallest order.
             nearest_padding = np.maximum(np.searchsorted(begins, following, "right") - 1, 0)
@@ -191,8 +196,8 @@ class Vmo:
 
     def _extents_at(self, units: I32, none: int) -> I32:
         """Return the numbers of the extents at units, ``none`` where there is no extent."""
-        is_extent = (self._places.types_at(units) == TYPES.EXTENT) & (units > 0)
-        return np.where(is_extent, self._places.numbers_at(units), np.int32(none))
+        types, numbers = self._places.at(units)
+        return np.where((types == TYPES.EXTENT) & (units > 0), numbers, np.int32(none))
 
     def _settle_values(self) -> None:
         """Look up names and parents, and compare what blocks say of each other."""
@@ -221,8 +226,9 @@ class Vmo:
         for rows, counts in (
             (nodes, values.node_children[1:]), (tombstone_rows, values.deleted_children)
         ):  # fmt: skip
-            wrong_rows = rows[values.bits[rows] != counts]
-            note(rules.NODE_COUNT, values.units[wrong_rows], values.bits[wrong_rows])
+            claims = values.bits.take(rows)
+            is_wrong = claims != counts
+            note(rules.NODE_COUNT, values.units[rows[is_wrong]], claims[is_wrong])
         references = values.references
         is_name = texts.types[:-1] == TYPES.NAME
         is_string = texts.types[:-1] == TYPES.STRING_REFERENCE
@@ -248,11 +254,11 @@ class Vmo:
         values = self.values
         order = self.order
         properties = np.flatnonzero(values.kinds)
-        in_order = order.arranged(values.nodes[properties])
+        in_order, self.value_owners = order.arranged(values.nodes[properties])
         self.value_rows: I32 = properties[in_order].astype(np.int32)
-        """The values in the order of `properties`."""
-        self.link_places: I64 = order.arranged(values.nodes[values.link_rows])
-        """The links in the order of `inspect_links`."""
+        """The values in the order of `properties`; ``value_owners`` are their nodes."""
+        self.link_places, self.link_owners = order.arranged(values.nodes[values.link_rows])
+        """The links in the order of `inspect_links`, and their nodes."""
         children = order.nodes[1:]
         # Children of one parent are in the same order in the tree and in the file.
         owners = order.parents[1:]
@@ -260,9 +266,8 @@ class Vmo:
         if by_parent is not None:
             owners = owners[by_parent]
             children = children[by_parent]
-        self._note_repeated(rules.SAME_CHILDREN, owners, values.node_rows[children])
-        owners = order.places[values.nodes[self.value_rows]]
-        self._note_repeated(rules.SAME_PROPERTIES, owners, self.value_rows)
+        self._note_repeated(rules.SAME_CHILDREN, owners, values.node_rows.take(children))
+        self._note_repeated(rules.SAME_PROPERTIES, self.value_owners, self.value_rows)
 
     def _forget(self) -> None:
         """Drop what only finding the tree needs."""
@@ -273,7 +278,7 @@ class Vmo:
 
     def _note_repeated(self, rule: Any, owners: I32, rows: NDArray[Any]) -> None:
         """Report the values that have a name again; their owners are in order."""
-        codes = self.texts.codes[self.values.names[rows]]
+        codes = self.texts.codes.take(self.values.names.take(rows))
         most_notes = self._most_findings or owners.size
         repeated_rows, count = repeated(owners, codes, len(self.pool), most_notes)
         noted = self._noted()
