@@ -43,6 +43,9 @@ cdef enum:
     # value, of two other masks some bit is set, and the next way that heads of the kind may have.
     HEAD_MASK = 0
     HEAD_VALUE, HEAD_SOME, HEAD_MORE, HEAD_NEXT, HEAD_NUMBERS
+    # Why ``read`` stopped.
+    FULL = 0
+    AT_END, ASKS
     WORD = 8
     DIRECT = 4096           # kinds below it are found in a table
     CONFIRMED = 3           # records in a row that show where records begin
@@ -57,10 +60,6 @@ cdef int64_t OF_NO_KIND = -1                # the fault of an item whose kind is
 # Why there is no record: the numbers of ``fxframework.wire.framing``.
 cdef int64_t UNKNOWN = -1, CUT = -2, BAD_SIZE = -3, NO_KIND = -4, NO_ORDER = -5, PADDING = -6
 cdef int64_t BEHIND = -7, HIDING = -8
-
-# Why ``read`` stopped.
-cdef enum:
-    FULL, AT_END, ASKS
 
 
 cdef inline int64_t load(const uint8_t* octets, int64_t nbytes, bint big) noexcept nogil:
@@ -136,8 +135,7 @@ cdef class Items:
             # Safe: a way is a row of ``parts``, and is found by as many bits as there are ways.
             self.first_way, self.first_part = &self.ways[0], &self.parts[0, 0, 0]
             self.width = self.parts.shape[1]
-        self.listed = listed
-        self.has_heads = heads is not None
+        self.listed, self.has_heads = listed, heads is not None
         if self.has_heads:
             self.heads = heads
             if self.heads.shape[1] != HEAD_NUMBERS or self.heads.shape[0] != self.parts.shape[0]:
@@ -415,10 +413,11 @@ cdef class Frames:
     ``rule`` says where reading goes on (``fxframework.wire.framing.Resumption``). With
     ``splitting``, a record that its items do not fill ends where others begin that theirs do, if
     ``confirm`` agrees, which is given the place and the size of the record.
-    ``behind`` are items of which one follows each record: a row of its own.
+    ``behind`` are items of which one follows each record: a row of its own. Records of one size
+    whose first byte is one of ``joined`` (uint8 of shape (256,)) share a row with those before them.
     """
 
-    cdef const uint8_t[::1] data
+    cdef const uint8_t[::1] data, joined
     cdef int64_t[NUMBERS] numbers
     cdef const int64_t[::1] kinds, prefixes
     cdef int32_t[::1] direct
@@ -431,37 +430,32 @@ cdef class Frames:
     cdef public object confirm
     cdef public int64_t total
     cdef int64_t count, beyond_end, content_end
-    cdef bint searching
     cdef Items items, behind
     cdef const int64_t[:, ::1] likely
-    cdef bint has_rule, has_items, has_behind, alone, by_contents
+    cdef bint searching, has_rule, has_items, has_behind, has_joined, alone, by_contents
     cdef int64_t step, items_at, most_items
     cdef int64_t[256] absent    # by byte: from where on the data have none
 
-    def __init__(self, data, numbers, kinds, prefixes, int64_t room, rule=None, behind=None):
+    def __init__(self, data, numbers, kinds, prefixes, int64_t room, rule=None, behind=None, joined=None):
         self.data, self.kinds, self.prefixes = data, kinds, prefixes
         self.total = self.data.shape[0]
         self.count = self.kinds.shape[0] // ENTRY
         if len(numbers) != NUMBERS or self.prefixes.shape[0] != PREFIX * self.count:
             raise ValueError("the numbers of a framing are not as many as its kinds ask for")
         cdef int64_t number
-        for number in range(256):
-            self.absent[number] = self.total
+        self.absent = [self.total] * 256
+        self.numbers = numbers
         direct = np.full(DIRECT, -1, np.int32)
-        for number in range(NUMBERS):
-            self.numbers[number] = numbers[number]
         for number in range(self.count - 1, -1, -1):
             if 0 <= self.kinds[ENTRY * number + ENTRY_KIND] < DIRECT:
                 direct[self.kinds[ENTRY * number + ENTRY_KIND]] = number
         self.direct = direct
         room += behind is not None  # a record and what is behind it are in one reading
         self.places, self.sizes, self.kinds_found = np.empty((3, room), np.int64)
-        self.entries = np.empty(room, np.int32)
-        self.orders = np.empty(room, np.uint8)
+        self.entries, self.orders = np.empty(room, np.int32), np.empty(room, np.uint8)
         self.place, self.size, self.kind = self.places, self.sizes, self.kinds_found
         self.entry, self.order = self.entries, self.orders
-        self.step = 1
-        self.has_rule = rule is not None
+        self.step, self.has_rule = 1, rule is not None
         if self.has_rule:
             self.likely, self.alone, self.step = rule.likely, rule.alone, rule.step
             self.items, self.items_at, self.most_items = rule.items, rule.items_at, rule.most
@@ -469,15 +463,15 @@ cdef class Frames:
             self.by_contents = self.has_items and self.items.has_heads
             if self.likely.shape[1] != LIKELY or self.step < 1:
                 raise ValueError("the numbers of a rule are not as many as it needs")
-        self.behind = behind
-        self.has_behind = behind is not None
+        self.behind, self.has_behind = behind, behind is not None
+        self.joined, self.has_joined = joined, joined is not None
         if self.has_items and not self.items.has_parts or self.has_behind and not self.behind.has_parts:
             raise ValueError("items that fill a record, or follow it, have parts")
 
     def read(self, int64_t at, int64_t most, int64_t end):
         """Fill rows from byte ``at`` on; return how many there are, and why it stopped.
 
-        It stops at ``most`` rows, and behind the first row that ends at byte ``end`` or later
+        It stops at ``most`` records, and behind the first row that ends at byte ``end`` or later
         (0), at the end of the data (1), or before a record whose size or damage whose end only the
         caller can tell (2). ``next`` is the byte behind the last row.
         """
@@ -488,7 +482,7 @@ cdef class Frames:
         with nogil:
             while rows < limit and at < end:
                 if not may_split and self.numbers[SUB_BYTES] == 0:
-                    self.plain_rows(&at, &rows, limit, end)
+                    limit = self.plain_rows(&at, &rows, limit, end)
                     if rows >= limit or at >= end:
                         break
                 entry = self.frame(at)
@@ -547,14 +541,14 @@ cdef class Frames:
                 row[0] += 1
 
     @cython.boundscheck(False)
-    cdef void plain_rows(self, int64_t* next_at, int64_t* next_row, int64_t limit, int64_t end) noexcept nogil:
-        """Fill rows up to the next record that ``frame`` has to look at.
+    cdef int64_t plain_rows(self, int64_t* next_at, int64_t* next_row, int64_t limit, int64_t end) noexcept nogil:
+        """Fill rows up to the next record that ``frame`` has to look at; return how many may be filled.
 
         Entry and bounds of a kind are looked up once for all that follow one another: the place of
         the next record then does not wait for them.
         """
         cdef int64_t at = next_at[0], row = next_row[0], kind = 0, usual = 0, entry = -1, size = 0
-        cdef int64_t said, mask = 0, least = 0, most = 0, align = self.numbers[ALIGN] - 1
+        cdef int64_t said, fitting, mask = 0, least = 0, most = 0, align = self.numbers[ALIGN] - 1
         cdef int64_t kind_bytes = self.numbers[KIND_BYTES], size_bytes = self.numbers[SIZE_BYTES]
         cdef int64_t last = min(end - 1, self.total - self.numbers[HEAD]), power = self.numbers[POWER]
         while row < limit and at <= last:
@@ -578,12 +572,18 @@ cdef class Frames:
                     break
             if size <= 0 or size < least or 0 < most < size or size > self.total - at:
                 break
-            self.put(row, at, size, kind, entry)
+            said = size
+            if self.has_joined and self.joined[self.data[at]]:
+                fitting = min(last, self.total - size)
+                while at + said <= fitting and row + 1 < limit and self.joined[self.data[at + said]]:
+                    said, limit = said + size, limit - 1
+            self.put(row, at, said, kind, entry)
             row += 1
-            at += size
+            at += said
             if self.has_behind:
                 self.put_behind(&at, &row)
         next_at[0], next_row[0] = at, row
+        return limit
 
     def entry_at(self, int64_t at):
         """Return the entry of the record at a byte of the data, or why there is no record.

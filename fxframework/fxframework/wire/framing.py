@@ -288,13 +288,19 @@ def frames_of_families(
 
 
 def frames_by_first_byte(
-    data: NDArray[np.uint8], sizes: Mapping[int, int], counted: Mapping[int, Place], *, big: bool
+    data: NDArray[np.uint8],
+    sizes: Mapping[int, int],
+    counted: Mapping[int, Place],
+    joined: NDArray[np.uint8] | None,
+    *,
+    big: bool,
 ) -> Frames:
     """Return the framing of bytes that are records whose first byte tells their sizes.
 
     At a byte without a size the loop stops, as it does at a record that does not fit. In records of
     the bytes ``counted``, a number of four bytes says how many more follow; one below 0 stops it.
-    The entry of a row is its first byte.
+    The entry of a row is its first byte. Records of those that are ``joined`` (1 of 256, all of one
+    size) are one row where they follow one another.
     """
     from fxframework.kernels.frames import Frames
 
@@ -313,7 +319,7 @@ def frames_by_first_byte(
         number = Prefix(None, 1, size, size)
         prefixes += place.offset, place.nbytes, place.shift, place.mask, *number[1:]
     as_columns = [np.array(column, np.int64) for column in (numbers, kinds, prefixes)]
-    frames = Frames(data, as_columns[0], as_columns[1], as_columns[2], ROOM)
+    frames = Frames(data, as_columns[0], as_columns[1], as_columns[2], ROOM, joined=joined)
     frames.big = int(big)
     frames.asking = 1
     return frames

@@ -88,7 +88,7 @@ class _Elf:
             rows = self._rows(section, ENTRIES[self._bits])
             targets = self._targets(number, rows)
             found.add(rows, targets, section["sh_offset"], section["sh_size"])
-        return found.finished(self)
+        return found.finished(self.symbols, self.lines)
 
     def _numbered(self, elf: Any) -> dict[int, Any]:
         """Return the sections that make sense, by number, as pyelftools has them."""

@@ -59,6 +59,8 @@ ROOM: Final = 1 << 16
 """Most records of a block."""
 LEAST: Final = 32
 """Records that are looked at together, at least."""
+SHARING: Final = 8
+"""Functions of a row, beside the first one, that are as much work as one record."""
 CAREFUL: Final = 256
 """Of fewer records that are looked at together, none is behind the limit."""
 SEARCHED: Final = 1 << 20
@@ -129,7 +131,11 @@ def fdr_frames(records: Records) -> KernelFrames:
         sizes = {byte: size for byte, size in sizes.items() if kinds[byte] not in stops}
     size_place = CustomEvent.layout.place("_size")
     counted = {byte: size_place for byte, kind in enumerate(kinds) if kind in EVENTS}
-    return frames_by_first_byte(records.data, sizes, counted, big=records.big)
+    # In the other order of bits, the first byte does not say what kind a function has.
+    joined = None
+    if records.dialect.has_kind_first:
+        joined = (kinds_by_byte(records.dialect) == FUNCTION).view(np.uint8)
+    return frames_by_first_byte(records.data, sizes, counted, joined, big=records.big)
 
 
 def size_of(kind: int) -> int:
@@ -307,7 +313,10 @@ class FdrPolicy:
     # --- Rows -------------------------------------------------------------------------------------
 
     def gather(self, most: int) -> Rows:
-        """Return the next rows, of ``most`` records at least, or up to the end of the file."""
+        """Return the next rows, of ``most`` records at least, or up to the end of the file.
+
+        So many functions of a row as ``SHARING`` says count as one record.
+        """
         closing = self.gathered.closing
         self.gathered = GatheredParts()
         self.gathered.closing = closing
@@ -324,11 +333,10 @@ class FdrPolicy:
             if self.unsound >= GARBAGE_RUN and self.skip_garbage():
                 records += 1
                 continue
-            records_read = 0
             is_stopped = True
             if self.looks_beyond or self.at < self.limit:
-                records_read, is_stopped = self.read(max(1, most - records))
-                records += records_read
+                rows_read, records_read, is_stopped = self.read(max(1, most - records))
+                records += rows_read + (records_read - rows_read) // SHARING
                 self.state = self.limits()
             if is_stopped and self.at >= self.limit:
                 undecided = not self.enter_extents()
@@ -349,8 +357,8 @@ class FdrPolicy:
         """
         return self.by_extents and self.bounded and self.ahead >= CAREFUL
 
-    def read(self, most: int) -> tuple[int, bool]:
-        """Add the next sound records, and invalid ones; return how many, and what ends them.
+    def read(self, most: int) -> tuple[int, int, bool]:
+        """Add the next sound records, and invalid ones; return rows, records, and what ends them.
 
         That is whether the policy has to decide on the next record.
         """
@@ -367,14 +375,18 @@ class FdrPolicy:
             sound_count, limits = self.within_limits(begin, end, kind)
         elif self.by_extents:
             sound_count = self.before_questions(end, kind)
-        is_stopped = sound_count < count or why == ASKS
-        if sound_count == count:
+        kind = kind[:sound_count]
+        # Functions that follow one another are one row.
+        nbytes = end[:sound_count] - begin[:sound_count]
+        counts = np.where(kind == FUNCTION, nbytes // FUNCTION_BYTES, 1)
+        sound_end = self.at + int(nbytes.sum())
+        if sound_end == frames.next:
             self.ahead = min(ROOM, 2 * self.ahead)
         else:
-            self.ahead = LEAST + 2 * sound_count
+            self.ahead = LEAST + 2 * int(counts.sum())
+        is_stopped = sound_end < frames.next or why == ASKS
         if sound_count == 0:
-            return 0, is_stopped
-        kind = kind[:sound_count]
+            return 0, 0, is_stopped
         if not self.records.dialect.has_kind_first:
             self.mark_invalid(begin[:sound_count], kind)
         garbage_count = self.count_garbage(kind >= UNKNOWN)
@@ -387,18 +399,19 @@ class FdrPolicy:
                 self.limit = self.reach = int(limits[passed])
         self.at = int(end[kind.size - 1])
         self.is_open |= bool((kind <= FUNCTION).any())
-        # Functions that follow one another are one row.
         is_function = kind == FUNCTION
         goes_on = np.append(False, is_function[1:] & is_function[:-1])
         first = np.flatnonzero(~goes_on)
         behind = np.append(first[1:], kind.size)
-        self.add(begin[first], end[behind - 1], behind - first, kind[first])
-        return kind.size, is_stopped
+        counts = np.add.reduceat(counts[: kind.size], first)
+        self.add(begin[first], end[behind - 1], counts, kind[first])
+        return first.size, int(counts.sum()), is_stopped
 
     def within_limits(self, begin: I64, end: I64, kind: U8) -> tuple[int, I64]:
-        """Return how many records lie within their limits, and which limits there are.
+        """Return how many rows lie within their limits, and which limits there are.
 
-        These are the one at hand, and the ends of the buffers that follow one another.
+        These are the one at hand, and the ends of the buffers that follow one another. Of functions
+        the last row may end at a limit earlier than it did.
         """
         extents = np.flatnonzero(kind == BUFFER_EXTENTS)
         (nbytes,) = self.records.metadata(BUFFER_EXTENTS, begin[extents], "bytes")
@@ -409,12 +422,18 @@ class FdrPolicy:
         count = begin.size
         last_limit = limits[-1]
         if not is_sound.all():
-            # The records end before the first extents that are not sound.
+            # The rows end before the first extents that are not sound.
             first_unsound = int(is_sound.argmin())
             count = int(extents[first_unsound])
             last_limit = limits[first_unsound]
-        records_within = np.searchsorted(end, last_limit, side="right")
-        return min(count, int(records_within)), limits
+        rows_within = int(np.searchsorted(end, last_limit, side="right"))
+        if rows_within >= count:
+            return count, limits
+        functions_within = (int(last_limit) - int(begin[rows_within])) // FUNCTION_BYTES
+        if kind[rows_within] == FUNCTION and functions_within > 0:
+            end[rows_within] = begin[rows_within] + FUNCTION_BYTES * functions_within
+            rows_within += 1
+        return rows_within, limits
 
     def before_questions(self, end: I64, kind: U8) -> int:
         """Return how many records of a buffer come before one that the policy decides on.

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import attrs
 import numpy as np
@@ -231,9 +232,9 @@ def csv_line(values: Sequence[object]) -> bytes:
     return line.getvalue().encode(errors="surrogateescape")
 
 
-def unreadable(problem: str, path: str) -> UnreadableError:
+def unreadable(problem: str, path: str, remedy: str = REMEDY) -> UnreadableError:
     """Return the error for a file whose structure is invalid, or which has no map."""
-    return UnreadableError(problem, path=path, remedy=REMEDY)
+    return UnreadableError(problem, path=path, remedy=remedy)
 
 
 def read_map(path: str) -> InstrumentationMap:
@@ -304,16 +305,6 @@ class SymbolTable(NamedTuple):
         return text.decode("utf-8", "replace") or None, start + size
 
 
-class Program(Protocol):
-    """What names the functions of a program."""
-
-    def symbols(self) -> SymbolTable:
-        """Return the symbols of functions."""
-
-    def lines(self) -> SourceLines | None:
-        """Return the lines of the source; None if the program has none."""
-
-
 def _until_zero(data: U1, start: int) -> bytes:
     """Return bytes from a place to before the next zero, or to the end."""
     length = 64
@@ -324,17 +315,20 @@ def _until_zero(data: U1, start: int) -> bytes:
         length *= 4
 
 
-class _ProgramFunctions(Functions):
-    """Functions of a program: names and lines are looked up when they are asked for."""
+_ReadSymbols = Callable[[], SymbolTable]
+_ReadLines = Callable[[], "SourceLines | None"]
+"""None if the program has no lines."""
 
-    def __init__(self, program: Program, addresses: U8, places: I8) -> None:
+
+class _ProgramFunctions(Functions):
+    """Functions of a program: symbols and lines are read when they are first asked for."""
+
+    def __init__(self, symbols: _ReadSymbols, lines: _ReadLines, addresses: U8, places: I8) -> None:
         super().__init__({})
-        self._program = program
+        self._symbols = cache(symbols)
+        self._lines = cache(lines)
         self._addresses = addresses
         self._places = places
-        self._symbols: SymbolTable | None = None
-        self._lines: SourceLines | None = None
-        self._has_lines = True
 
     @property
     def ids(self) -> range:
@@ -343,10 +337,8 @@ class _ProgramFunctions(Functions):
     def _symbol(self, id: int) -> tuple[str | None, int]:
         if id not in self.ids:
             return None, 0
-        if self._symbols is None:
-            self._symbols = self._program.symbols()
         row = id - 1
-        return self._symbols.at(int(self._addresses[row]), int(self._places[row]))
+        return self._symbols().at(int(self._addresses[row]), int(self._places[row]))
 
     def of(self, id: int) -> Function:
         name, _ = self._symbol(id)
@@ -354,15 +346,13 @@ class _ProgramFunctions(Functions):
         return Function(name, address, mangled=name)
 
     def source(self, id: int) -> str | None:
-        if id not in self.ids or not self._has_lines:
+        if id not in self.ids:
             return None
-        if self._lines is None:
-            self._lines = self._program.lines()
-            self._has_lines = self._lines is not None
-        if self._lines is None:
+        lines = self._lines()
+        if lines is None:
             return None
         _, end = self._symbol(id)
-        return self._lines.at(int(self._addresses[id - 1]), end)
+        return lines.at(int(self._addresses[id - 1]), end)
 
 
 def whole_rows(data: U1, fields: Any, order: str = "<") -> NDArray[Any]:
@@ -407,15 +397,17 @@ class ProgramMap:
         columns = (*targets, rows["kind"], rows["always"] != 0, rows["version"])
         self._parts.append(tuple(column[is_known] for column in columns))
 
-    def finished(self, program: Program) -> InstrumentationMap:
-        """Return the map, in which the program names the functions."""
+    def finished(
+        self, symbols: _ReadSymbols, lines: _ReadLines = lambda: None
+    ) -> InstrumentationMap:
+        """Return the map; ``symbols`` and ``lines`` read what names functions and shows them."""
         columns = map(np.concatenate, zip(*self._parts, strict=True))
         address, function, place, kind, always, version = columns
         # The sleds of a function follow one another, and the ids of functions are 1, 2, 3, ….
         is_first = np.ones(function.size, np.bool_)
         is_first[1:] = (function[1:] != function[:-1]) | (place[1:] != place[:-1])
         ids = np.cumsum(is_first).astype(np.int64)
-        functions = _ProgramFunctions(program, function[is_first], place[is_first])
+        functions = _ProgramFunctions(symbols, lines, function[is_first], place[is_first])
         sleds = Sleds(ids, address, function, kind, always, version)
         return InstrumentationMap(self._faults.path, functions, sleds, tuple(self._faults.listed))
 

@@ -2,14 +2,16 @@
 
 The map is the section `xray_instr_map` of `__DATA`. Entries of version 2 are relative to where they
 are, so that nothing of them is left to the dynamic linker (chained fixups); older ones are
-addresses, which are refused where the linker left them as fixups.
+addresses, which are refused where the linker left them as fixups. Images have no debug information:
+it is in a file beside them.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,6 @@ from fx_xray.read.instr_map import (
     unreadable,
     whole_rows,
 )
-from fxframework.errors import UnreadableError
 
 U1 = NDArray[np.uint8]
 MAGIC: Final = b"\xcf\xfa\xed\xfe"
@@ -83,11 +84,8 @@ def read_macho(data: U1, path: str) -> InstrumentationMap:
     # matter as long as an id has one name in all of them.
     names_of_slices = [[*map(part.functions.name, part.functions.ids)] for part in maps]
     if any(names != names_of_slices[0] for names in names_of_slices):
-        raise UnreadableError(
-            "its slices number functions differently",
-            path=path,
-            remedy=f"give one of them: `lipo -thin arm64 {path} -output FILE`",
-        )
+        remedy = f"give one of them: `lipo -thin arm64 {path} -output FILE`"
+        raise unreadable("its slices number functions differently", path, remedy)
     return maps[0]
 
 
@@ -103,11 +101,8 @@ def read_image(data: U1, path: str, base: int = 0) -> InstrumentationMap:
     if machine not in MACHINES:
         raise unreadable(f"its machine {machine:#x} is not x86_64 or arm64", path)
     if file_type == MH_OBJECT:
-        raise UnreadableError(
-            "it is an object that is not linked, whose map has no addresses yet",
-            path=path,
-            remedy="give the program or the library that it was linked into",
-        )
+        problem = "it is an object that is not linked, whose map has no addresses yet"
+        raise unreadable(problem, path, "give the program or the library that it was linked into")
     has_fixups = False
     symtab: tuple[int, ...] = (0, 0, 0, 0)
     parts = [np.zeros(0, SECTIONS)]
@@ -129,7 +124,7 @@ def read_image(data: U1, path: str, base: int = 0) -> InstrumentationMap:
             raise unreadable("its map has addresses as chained fixups, not relative", path)
         targets = (*targets_of(rows, address, 64), np.zeros(rows.size, np.int64))
         found.add(rows, targets, offset, size)
-    return found.finished(Image(data, sections, symtab))
+    return found.finished(partial(symbols_of, data, sections, *symtab))
 
 
 def commands_of(commands: U1, count: int, path: str) -> Iterator[tuple[int, U1]]:
@@ -145,31 +140,21 @@ def commands_of(commands: U1, count: int, path: str) -> Iterator[tuple[int, U1]]
         commands = commands[size:]
 
 
-class Image(NamedTuple):
-    """What names the functions of an image."""
-
-    data: U1
-    sections: NDArray[Any]
-    symtab: tuple[int, ...]
-    """Where symbols are and how many, and where their names are and how many bytes."""
-
-    def symbols(self) -> SymbolTable:
-        """Return the symbols of functions, which have no sizes, without their first underscore."""
-        symbols_start, count, names_start, names_size = self.symtab
-        names = self.data[names_start : names_start + names_size]
-        rows = whole_rows(self.data[symbols_start:][: count * SYMBOLS.itemsize], SYMBOLS)
-        # Sections are counted from 1 through all segments, and a symbol has 8 bits for the number.
-        has_code = np.zeros(256, np.bool_)
-        flags = self.sections["flags"][:255]
-        has_code[1 : flags.size + 1] = flags & INSTRUCTIONS != 0
-        is_defined = rows["type"] & TYPE == IN_SECTION
-        rows = rows[is_defined & has_code[rows["section"]]]
-        name_starts = rows["name"].astype(np.int64)
-        # Compilers for macOS put an underscore before each name of C, and so of C++: __Z is _Z.
-        inside = np.flatnonzero(name_starts < names.size)
-        name_starts[inside] += names[name_starts[inside]] == ord("_")
-        nothing = np.zeros(rows.size, np.int64)
-        return SymbolTable.of(nothing, rows["value"], nothing, name_starts, names)
-
-    def lines(self) -> None:
-        """Return nothing: the debug information of an image is in a file beside it."""
+def symbols_of(
+    data: U1, sections: NDArray[Any], start: int, count: int, names_start: int, names_size: int
+) -> SymbolTable:
+    """Return the symbols of functions, which have no sizes, without their first underscore."""
+    names = data[names_start : names_start + names_size]
+    rows = whole_rows(data[start:][: count * SYMBOLS.itemsize], SYMBOLS)
+    # Sections are counted from 1 through all segments, and a symbol has 8 bits for the number.
+    has_code = np.zeros(256, np.bool_)
+    flags = sections["flags"][:255]
+    has_code[1 : flags.size + 1] = flags & INSTRUCTIONS != 0
+    is_defined = rows["type"] & TYPE == IN_SECTION
+    rows = rows[is_defined & has_code[rows["section"]]]
+    name_starts = rows["name"].astype(np.int64)
+    # Compilers for macOS put an underscore before each name of C, and so of C++: __Z is _Z.
+    inside = np.flatnonzero(name_starts < names.size)
+    name_starts[inside] += names[name_starts[inside]] == ord("_")
+    nothing = np.zeros(rows.size, np.int64)
+    return SymbolTable.of(nothing, rows["value"], nothing, name_starts, names)

@@ -8,6 +8,7 @@ thousands of records are read together, as columns.
 from __future__ import annotations
 
 import abc
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -177,7 +178,7 @@ class Threads(abc.ABC):
         """The threads that have more records, ascending."""
         return np.flatnonzero(self.states.record < self.end_record)
 
-    def read(self, threads: I64, most: int) -> Part:
+    def read(self, threads: I64, most: int | I64) -> Part:
         """Return the next events of threads, of ``most`` records of each at most.
 
         Of the last threads there are none, where those before have enough.
@@ -203,7 +204,7 @@ class Threads(abc.ABC):
                 return part.where(~is_large[events])
         return part
 
-    def _walked(self, threads: I64, most: int) -> Walked:
+    def _walked(self, threads: I64, most: int | I64) -> Walked:
         """Go on to the next records of threads that have some, at most ``most`` of each."""
         rows = self.rows
         begin_record = self.states.record[threads]
@@ -522,13 +523,18 @@ class Window:
         """Records of a thread that are read at once."""
         self.enough = max(HELD, 2 * LEAST * count)
         """Events that are held before those that are due are given out though they be few."""
+        self.pace = 0.0
+        """Ticks from an event to the next, about; 0 if all threads can be read together."""
         if count * self.most > TOGETHER:
             # Where each thread begins tells which of them to read first.
             threads_at_once = TOGETHER // PEEKED
             for start in range(0, count, threads_at_once):
                 self.read(open_threads[start : start + threads_at_once], PEEKED)
+            ticks = [np.diff(part.key) for part in self.parts if part.key.size > 1]
+            if ticks:
+                self.pace = max(1.0, float(np.median(np.concatenate(ticks))))
 
-    def read(self, threads: I64, most: int) -> None:
+    def read(self, threads: I64, most: int | I64) -> None:
         """Read more of some threads, of the first ones at least."""
         part = self.threads.read(threads, most)
         if part.rows.size:
@@ -541,8 +547,31 @@ class Window:
         reached = self.threads.states.latest[open_threads]
         if self.held > self.enough:
             self.read(open_threads[[np.argmin(reached)]], TOGETHER)
-        else:
-            self.read(open_threads[np.argsort(reached, kind="stable")], self.most)
+            return
+        order = np.argsort(reached, kind="stable")
+        most = self.most if not self.pace else self.records_of_each(open_threads[order])
+        self.read(open_threads[order], most)
+
+    def records_of_each(self, threads: I64) -> I64:
+        """Return how many records to read of each of many threads, of which the first is behind.
+
+        Those that are behind go up to one time, as far as their pace tells. Threads may follow one
+        another: then few of them are read, and whole.
+        """
+        states = self.threads.states
+        left = self.threads.end_record[threads] - states.record[threads]
+        reached = states.latest[threads]
+        ahead = (reached - reached[0]).view(np.uint64) / self.pace
+
+        def records_up_to(time: float) -> Any:
+            return np.minimum(np.maximum(time - ahead, 0), left)
+
+        # Up to where the next thread is, so many have fewer records than are read together.
+        count = bisect_left(ahead, TOGETHER, key=lambda time: records_up_to(time).sum())
+        time = ahead[count - 1]
+        time += (TOGETHER - records_up_to(time).sum()) / count
+        records: I64 = records_up_to(time).astype(np.int64)
+        return np.maximum(records, self.most)
 
     def take(self) -> Events | None:
         """Take the events that come before all that are not read; None where they are few."""
