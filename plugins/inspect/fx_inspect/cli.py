@@ -38,7 +38,7 @@ def selectors(session: Any, file: str, selectors: tuple[str, ...]) -> int:
     A node that has neither properties nor children has a selector of its own. With SELECTORs,
     only what they match is listed.
     """
-    from fx_inspect.export.tree import SelectorExport
+    from fx_inspect.export.tree import NAMELESS, SelectorExport
     from fxframework.io.sink import Sink
 
     with session.open(file) as whole:
@@ -52,7 +52,9 @@ def selectors(session: Any, file: str, selectors: tuple[str, ...]) -> int:
         with Sink.memory() if as_json else Sink.open("-") as sink:
             export = SelectorExport(sink, {})
             export.write(whole.choose(selectors) if selectors else whole)
-            export.close()
+            nameless = export.close().get(NAMELESS)
+            if nameless:
+                session.screen.note(f"not listed: {NAMELESS} ({nameless:,})")
             if as_json:
                 lines = sink.getvalue().decode().splitlines()
                 session.screen.json("selectors", {"path": whole.name, "selectors": lines})

@@ -152,6 +152,14 @@ def test_selectors_are_listed(run: Run, file: Path) -> None:
         assert run("selectors", file, selector).text == f"{selector}\n"
 
 
+def test_what_has_no_selector_is_told(run: Run, tmp_path: Path) -> None:
+    made = inspector()
+    made.root.create_int("", 1)
+    result = run("selectors", save(tmp_path / "nameless.vmo", made))
+    assert len(result.text.splitlines()) == 5
+    assert "entries with an empty name, which selectors cannot have (1)" in result.stderr
+
+
 # --- convert -------------------------------------------------------------------------------------
 
 
