@@ -302,7 +302,11 @@ def _indented(value: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Make every string of a JSON value encodable: file names may contain any bytes."""
+    """Make a JSON value encodable: file names may contain any bytes, sums have over 64 bits."""
+    if isinstance(value, int) and value.bit_length() > 63:  # orjson takes no more than 64
+        import orjson
+
+        return orjson.Fragment(str(value))
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if isinstance(value, Mapping):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
+from fxframework.testing.cli import run_cli
 
 from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, stream, text_log
@@ -228,8 +230,11 @@ def test_a_summary_counts_by_severity_component_and_tag() -> None:
 
 def test_sums_do_not_wrap() -> None:
     most = (1 << 64) - 1
-    capture = opened(log(("num_dropped", "uint64", most)) * 3)
+    data = log(("num_dropped", "uint64", most)) * 3
+    capture = opened(data)
     assert capture.summary().facts["dropped"] == 3 * most
+    shown = run_cli("info", "--json", "-f", "log", "-", stdin=data).text
+    assert json.loads(shown)["captures"][0]["facts"]["dropped"] == 3 * most
 
 
 def test_reading_goes_on_behind_what_is_whole() -> None:
