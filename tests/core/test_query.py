@@ -140,6 +140,13 @@ def test_what_a_query_may_not_do_is_a_clear_error(query: str, message: str, tmp_
     assert [each.name for each in tmp_path.iterdir()] == ["secret.csv"]
 
 
+def test_a_query_from_standard_input_is_text() -> None:
+    assert run_cli("sql", str(TRACE), stdin=b"select 1 as a").text == "a\n1\n"
+    done = run_cli("sql", str(TRACE), stdin=b"select \xff")
+    assert (done.exit_code, done.text) == (2, "")
+    assert "the queries on standard input are not valid UTF-8" in done.stderr
+
+
 def test_python_variables_are_not_tables() -> None:
     secret = {"a": [1]}
     assert secret

@@ -209,11 +209,16 @@ def _write(result: pa.Table, out: str, *, force: bool) -> None:
 def _statements(lines: Iterator[str] | Any) -> Iterator[str]:
     """Split lines into queries, which end with a semicolon at the end of a line."""
     statement_lines: list[str] = []
-    for line in lines:
-        statement_lines.append(line)
-        if line.rstrip().endswith(";"):
-            yield "".join(statement_lines)
-            statement_lines.clear()
+    try:
+        for line in lines:
+            statement_lines.append(line)
+            if line.rstrip().endswith(";"):
+                yield "".join(statement_lines)
+                statement_lines.clear()
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            "the queries on standard input are not valid UTF-8", remedy="write them in UTF-8"
+        ) from error
     if "".join(statement_lines).strip():
         yield "".join(statement_lines)
 
