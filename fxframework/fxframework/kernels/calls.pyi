@@ -11,6 +11,9 @@ IS_DEEP: int
 NODE_SHIFT: int
 
 def toured(parent: I64) -> tuple[I64, I64, I64]: ...
+def followed(
+    first: I32, following: I32, sizes: I32, wanted: I64, most: int
+) -> tuple[I64, I64, I64, I32]: ...
 
 class TreeBuilder:
     used: int

@@ -1,5 +1,5 @@
 # cython: boundscheck=True, wraparound=False, show_performance_hints=False
-"""Trees: the order of rows that are below others; and the chains of functions of calls.
+"""Rows that lead to others: trees in order, chains, and the chains of functions of calls.
 
 Calls are rows in any order. ``parent`` is the row of the enclosing call; -1, or any invalid row,
 means that there is none.
@@ -70,6 +70,37 @@ def toured(const int64_t[::1] parent):
                 above = parent[above]
             found += 1
     return places, ends, circles[:found]
+
+
+def followed(const int32_t[::1] first, const int32_t[::1] following, const int32_t[::1] sizes,
+             const int64_t[::1] wanted, int64_t most):
+    """Follow chains of rows until each has as many bytes as wanted, and all of them ``most``.
+
+    ``following`` has the row behind each, or the number of rows, which ends a chain, as ``first``
+    may do. A row counts once in a chain, with at least 8 bytes. Return, of shape (chains,), how
+    many rows each has, its bytes, and the row that it stopped before: -1 if that was for ``most``.
+    And the rows of all chains.
+    """
+    cdef int64_t rows = sizes.shape[0], chains = first.shape[0], used = 0, chain, row, given
+    room = min(most // 8 + chains, chains * rows)
+    visits, met = np.empty(room, np.int32), np.full(rows, -1, np.int64)
+    counts, bytes_given, stops = np.zeros((3, chains), np.int64)
+    cdef int32_t[::1] visit = visits
+    cdef int64_t[::1] last_met = met, count = counts, nbytes = bytes_given, stop = stops
+    for chain in range(chains):
+        row = first[chain]
+        given = 0
+        while 0 <= row < rows and given < wanted[chain] and last_met[row] != chain:
+            last_met[row] = chain
+            visit[used] = <int32_t>row
+            used += 1
+            count[chain] += 1
+            given = min(given + sizes[row], wanted[chain])
+            row = -1 if given > most else following[row]
+        nbytes[chain] = min(given, most)
+        most -= nbytes[chain]
+        stop[chain] = row
+    return counts, bytes_given, stops, visits[:used]
 
 
 cdef class TreeBuilder:
