@@ -19,8 +19,22 @@ from fx_log import rules
 from fx_log.format import ArgType
 from fxframework.errors import refusal
 from fxframework.kit import arguments as kit
-from fxframework.kit.arguments import Typed, kind_of, text_bytes
+from fxframework.kit.arguments import (
+    Double,
+    Int64,
+    Null,
+    String,
+    Typed,
+    Uint64,
+    kind_of,
+    text_bytes,
+)
 from fxframework.kit.shown import rust_double
+
+__all__ = [
+    "Arguments", "Double", "Int64", "Null", "String", "Typed", "Uint64", "Value", "argument_bytes",
+    "folded", "pairs", "record_bytes", "shortened", "shown_value", "type_of", "typed",
+]  # fmt: skip
 
 Value = None | bool | int | float | str | Typed
 """Types of values of arguments; numbers of numpy are accepted too."""

@@ -27,10 +27,28 @@ from fx_trace.kinds import RecordType
 from fx_trace.records import TraceRecord
 from fxframework.errors import UsageError, WriteRefusedError, refusal
 from fxframework.io.words import U64_MAX
-from fxframework.kit.arguments import Blob, Typed, kind_of, text_bytes
+from fxframework.kit.arguments import (
+    Blob,
+    Double,
+    Int32,
+    Int64,
+    Koid,
+    Pointer,
+    String,
+    Typed,
+    Uint32,
+    Uint64,
+    kind_of,
+    text_bytes,
+)
 from fxframework.model.schema import ArgType
 from fxframework.model.target import Clock, TimestampCounter
 from fxframework.wire.floats import Nan
+
+__all__ = [
+    "Blob", "Double", "Int32", "Int64", "Koid", "Pointer", "String", "Typed", "Uint32", "Uint64",
+    "Value", "type_of",
+]  # fmt: skip
 
 Value = None | bool | int | float | str | bytes | Typed
 """Types of values of arguments; numbers of numpy are accepted too."""
