@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import enum
 import itertools
+import operator
 import os
-from collections import Counter
+import traceback
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,6 +24,7 @@ from fxframework.errors import (
     Catalogue,
     LimitError,
     MissingExtraError,
+    PluginError,
     Severity,
     UnreadableError,
     UsageError,
@@ -66,6 +69,8 @@ if TYPE_CHECKING:
 
 UNREADABLE_KINDS = frozenset({"padding", "damaged", "unknown"})
 """Kinds of records without readable contents; a capture of only these is unreadable."""
+CALLERS = frozenset({__name__, "fxframework.registry"})
+"""The modules that call a plugin's functions: an error there is that of the call itself."""
 RECORDS = "records"
 """The format of records files, whose reader returns captures of other formats."""
 
@@ -465,7 +470,7 @@ class _Tables(Conversion):
         from fxframework.model.timeline import spare
 
         views = self._views()
-        session = self._open_session(sink)
+        session = self._session(sink)
         rows: Counter[str] = Counter()
         expect = getattr(session, "expect", None)
         if expect is not None and len(views) > 1:
@@ -479,11 +484,44 @@ class _Tables(Conversion):
                 capture.scan()
             rows.update(capture.summary().rows)
             spare(self.captures, capture)
-        dropped = session.close()
         return _Outcome(
-            dropped=dropped,
+            dropped=self._closed(session),
             rows={} if any(self.parts) else rows,
             renumbered=getattr(session, "renumbered", {}),
+        )
+
+    def _session(self, sink: Sink) -> Any:
+        """Open a session. Raises PluginError if the plugin's function does not give one."""
+        try:
+            session = self._open_session(sink)
+        except TypeError as error:
+            innermost_frame = deque(traceback.walk_tb(error.__traceback__), 1)[0][0]
+            if innermost_frame.f_globals["__name__"] in CALLERS:
+                raise self._faulty(
+                    f"open() is not called with a sink and options: {error}"
+                ) from error
+            raise
+        if not (hasattr(session, "write") and hasattr(session, "close")):
+            raise self._faulty(
+                f"open() returned {session!r}, not an object with write() and close()"
+            )
+        return session
+
+    def _closed(self, session: Any) -> Mapping[str, int]:
+        """Close a session; return what it left out. Raises PluginError if that is not counts."""
+        dropped = session.close()
+        try:
+            counts = {name: operator.index(count) for name, count in (dropped or {}).items()}
+        except (AttributeError, TypeError) as error:
+            raise self._faulty(f"close() returned {dropped!r}, not names with counts") from error
+        return counts
+
+    def _faulty(self, fault: str) -> PluginError:
+        """Return the error for a fault of the target's plugin."""
+        plugin = self.host.owner(self.target)
+        return PluginError(
+            f"{target_name(self.target)} of the plugin {plugin.origin}: {fault}",
+            remedy=f"report it to the author of {plugin.distribution}",
         )
 
     def _write_view(self, session: Any, view: Capture) -> None:

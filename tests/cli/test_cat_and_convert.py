@@ -282,6 +282,61 @@ def test_exporters_of_one_suffix(host: Host, sample: Path, tmp_path: Path) -> No
     assert run_cli("convert", sample, out, host=host).exit_code == ExitCode.OK
 
 
+class NoSession:
+    """What exporters do wrong: it takes a sink alone, and is no session."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+
+
+class Closing(toy.ToyText):
+    """A session whose counts are none."""
+
+    counts: Any = ("a",)
+
+    def close(self) -> Any:
+        return self.counts
+
+
+class WritingText(toy.ToyText):
+    """A session that writes text, not bytes."""
+
+    def write(self, capture: Any) -> None:
+        self._sink.write("text")
+
+
+@pytest.mark.parametrize(
+    ("opened", "message"),
+    [
+        (NoSession, "open() is not called with a sink and options: NoSession.__init__() takes 2"),
+        (lambda sink, options: NoSession(sink), "not an object with write() and close()"),
+        (Closing, "close() returned ('a',), not names with counts"),
+        (type("Sized", (Closing,), {"counts": {"a": "b"}}), "not names with counts"),
+        (WritingText, "a sink takes bytes, not str (called in "),
+    ],
+)
+def test_a_faulty_exporter_is_blamed(
+    host: Host, sample: Path, tmp_path: Path, opened: Any, message: str
+) -> None:
+    faulty = Exporter(name="faulty", accepts="toy", open=opened)
+    register(host, "faulty", fx_exporters=lambda: [faulty])
+    result = run_cli("convert", sample, tmp_path / "out.faulty", host=host)
+    assert result.exit_code == ExitCode.FAILED
+    assert "error[FXF0009]" in result.stderr
+    assert message in result.stderr
+    assert not (tmp_path / "out.faulty").exists()
+
+
+def test_counts_of_what_was_left_out_may_be_of_numpy(
+    host: Host, sample: Path, tmp_path: Path
+) -> None:
+    counting = type("Counting", (Closing,), {"counts": {"a": np.int64(3)}})
+    exporter = Exporter(name="counting", accepts="toy", open=counting)
+    register(host, "counting", fx_exporters=lambda: [exporter])
+    result = run_cli("convert", "--json", sample, tmp_path / "out.counting", host=host)
+    assert result.json()["dropped"] == {"a": 3}
+
+
 def test_another_format_cannot_be_written(host: Host, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"who knows")

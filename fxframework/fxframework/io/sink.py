@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
-from fxframework.errors import FxError, OutputError, WriteRefusedError
+from fxframework.errors import BadCallError, FxError, OutputError, WriteRefusedError
 from fxframework.io.budget import Budget
 from fxframework.io.packing import packing_of_name
 from fxframework.io.pending import PendingFile
@@ -110,9 +110,15 @@ class Sink:
         """Append bytes.
 
         Raises OutputError if that fails, for example on a full disk; LimitError beyond the
-        ``budget``.
+        ``budget``; BadCallError for what is not bytes.
         """
-        nbytes = memoryview(data).nbytes
+        try:
+            nbytes = memoryview(data).nbytes
+        except TypeError as error:
+            raise BadCallError(
+                f"a sink takes bytes, not {type(data).__name__}",
+                remedy="encode text: sink.write(text.encode())",
+            ) from error
         if self.budget is not None:
             self.budget.check_output(self._written + nbytes, path=self.name)
         try:
