@@ -335,7 +335,7 @@ class FdrPolicy:
                 continue
             is_stopped = True
             if self.looks_beyond or self.at < self.limit:
-                rows_read, records_read, is_stopped = self.read(max(1, most - records))
+                rows_read, records_read, is_stopped = self.read(max(1, SHARING * (most - records)))
                 records += rows_read + (records_read - rows_read) // SHARING
                 self.state = self.limits()
             if is_stopped and self.at >= self.limit:
