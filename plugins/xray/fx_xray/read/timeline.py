@@ -398,8 +398,9 @@ class FdrThreads(Threads):
         """
         states = self.states
         flags = walked.flags
-        first_records = walked.first
         sums = np.cumsum(delta)
+        # The sums at the first record of each row; this record adds its delta, too.
+        sums_at_rows = sums[walked.first]
         base = np.zeros(flags.size, np.int64)
         based = np.flatnonzero(flags & (FIRST | CUT))
         number_of_base = np.searchsorted(self.rows.based, walked.row[based])
@@ -411,10 +412,9 @@ class FdrThreads(Threads):
             names = ("tsc", "cpu") if kind == NEW_CPU else ("tsc",)
             begin = walked.begin[row]
             tsc, *cpus = self.records.metadata(kind, begin, *names)
-            record = first_records[row]
             tsc = np.where(flags[row] & CUT != 0, base[row], tsc)
-            time_sets.append(sets(record, tsc - sums[record]))
-            cpu_sets += [sets(record, cpu) for cpu in cpus]
+            time_sets.append(sets(row, tsc - sums_at_rows[row]))
+            cpu_sets += [sets(row, cpu) for cpu in cpus]
         # Buffers begin without a CPU; other parts go on where their thread is.
         cpu = np.full(flags.size, NO_CPU)
         part_first = walked.part_first
@@ -422,14 +422,13 @@ class FdrThreads(Threads):
         base[goes_on] = states.base[walked.thread[goes_on]]
         cpu[goes_on] = states.cpu[walked.thread[goes_on]]
         begins = np.union1d(part_first, np.flatnonzero(flags & FIRST))
-        record = first_records[begins]
-        # The first record of a part adds its delta, too.
-        sums_before = sums[record] - delta[record]
-        time_before = sets(record, base[begins] - sums_before)
-        cpu_before = sets(record, cpu[begins])
-        _, times = register_columns(0, sums.size, time_sets, time_before)
-        _, cpu_of_record = register_columns(0, sums.size, cpu_sets, cpu_before)
-        return sums + times, cpu_of_record.astype(np.uint16)
+        sums_before = sums_at_rows[begins] - delta[walked.first[begins]]
+        time_before = sets(begins, base[begins] - sums_before)
+        cpu_before = sets(begins, cpu[begins])
+        _, times = register_columns(0, flags.size, time_sets, time_before)
+        _, cpus_of_rows = register_columns(0, flags.size, cpu_sets, cpu_before)
+        sums += np.repeat(times, walked.count)
+        return sums, np.repeat(cpus_of_rows.astype(np.uint16), walked.count)
 
     def mark_back(self, kinds: NDArray[np.uint8], walked: Walked, function: I64, tsc: I64) -> None:
         """Mark the calls that are earlier than the one before in their thread."""
