@@ -45,9 +45,10 @@ from fx_xray.format import (
     CallArgument,
     Function,
 )
+from fx_xray.read.buffers import IS_CALL
 from fx_xray.read.columns import are_back, is_below, let_rise_on
 from fx_xray.read.events import Events
-from fx_xray.read.frames import Records
+from fx_xray.read.frames import IS_EVENT, Records
 from fxframework.kernels.sorting import ends_of_runs, joined_ranges, order_and_keys
 from fxframework.wire.state import Change, register_columns
 
@@ -109,7 +110,7 @@ class ThreadStates:
 
 @attrs.define
 class Walked:
-    """Records that were found, those of each thread in a *part*: rows, and each record alone."""
+    """Records that were found, those of each thread in a *part*: rows, and each event alone."""
 
     row: I64
     """The number of each row among those of all threads."""
@@ -118,18 +119,18 @@ class Walked:
     code: NDArray[np.uint8]
     flags: NDArray[np.uint8]
     thread: I64
-    """Begin, number of records, kind, flags and thread of each row, as far as it was read."""
+    """Begin, number of events, kind, flags and thread of each row, as far as it was read."""
     place: I64
-    """The place of each record."""
+    """The place of the record of each event."""
     first: I64
-    """The first record of each row."""
+    """The first event of each row, or behind it if it has none."""
     part_first: I64
     """The first row of each part."""
     part_last: I64
     """The last row of each part."""
 
     def last_records(self, rows: I64 | slice = slice(None)) -> I64:
-        """Return the last record of some rows."""
+        """Return the last event of some rows."""
         return self.first[rows] + self.count[rows] - 1
 
 
@@ -137,15 +138,13 @@ class Part(NamedTuple):
     """Events of threads, those of each in their order."""
 
     columns: Columns
-    """Columns of the records; kinds of events that go back in time have BACK."""
-    rows: I64
-    """The records that are events."""
+    """By the names of ``Events``; kinds of events that go back in time have BACK."""
     key: I64
     """When each event comes."""
 
-    def where(self, mask: Bools) -> Part:
-        """Return the events where a mask holds."""
-        return self._replace(rows=self.rows[mask], key=self.key[mask])
+    def some(self, rows: I64) -> Part:
+        """Return some of the events."""
+        return Part(picked_columns(self.columns, rows), self.key[rows])
 
 
 def add_values(columns: Columns) -> None:
@@ -184,24 +183,17 @@ class Threads(abc.ABC):
         Of the last threads there are none, where those before have enough.
         """
         walked = self._walked(threads, most)
-        columns, key, is_event = self.events(walked)
-        part_first = walked.part_first
-        events = np.arange(walked.place.size)
-        if not is_event.all():
-            events = np.flatnonzero(np.repeat(is_event, walked.count))
-            key = key[events]
-        begins = np.searchsorted(events, walked.first[part_first])
-        counts = np.diff(begins, append=events.size)
-        has_some = counts > 0
-        threads = walked.thread[part_first[has_some]]
+        columns, key = self.events(walked)
+        begins = walked.first[walked.part_first]
+        has_some = np.diff(begins, append=key.size) > 0
+        threads = walked.thread[walked.part_first[has_some]]
         let_rise_on(key, begins[has_some], threads, self.states.latest)
-        part = Part(columns, events, key)
+        part = Part(columns, key)
         if self.most and "size" in columns:
-            most_payload = self.most - METADATA_BYTES
-            is_large = columns["size"] > most_payload
+            is_large = columns["size"] > self.most - METADATA_BYTES
+            is_large &= columns["kind"] >= CUSTOM
             if is_large.any():
-                is_large &= columns["kind"] >= CUSTOM
-                return part.where(~is_large[events])
+                return part.some(np.flatnonzero(~is_large))
         return part
 
     def _walked(self, threads: I64, most: int | I64) -> Walked:
@@ -234,12 +226,14 @@ class Threads(abc.ABC):
         left = rows.record[end_row] - end_record
         count[part_last] -= left
         flags[part_last[left > 0]] &= np.uint8(0xFF - ARGUED)
+        code = rows.code[row]
+        count[~IS_CALL[code]] = 0  # they only say something of others
         place = joined_ranges(begin, count, self.step)
         return Walked(
             row=row,
             begin=begin,
             count=count,
-            code=rows.code[row],
+            code=code,
             flags=flags,
             thread=np.repeat(threads, row_counts),
             place=place,
@@ -248,8 +242,8 @@ class Threads(abc.ABC):
             part_last=part_last,
         )
 
-    def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
-        """Return an event for each record, the biased time by which it comes, and which rows count.
+    def events(self, walked: Walked) -> tuple[Columns, I64]:
+        """Return the events, and the biased time by which each comes.
 
         The states of the threads go on behind the records.
         """
@@ -261,13 +255,10 @@ class Threads(abc.ABC):
             "thread": np.repeat(walked.thread.astype(np.int32), walked.count),
         }
         code = walked.code
-        is_function = code == FUNCTION
-        is_argument = code == CALL_ARGUMENT
-        is_event = (code == CUSTOM_EVENT) | (code == TYPED_EVENT)
-        if (is_argument | is_event).any():
+        function = np.flatnonzero(code == FUNCTION)
+        argument = np.flatnonzero(code == CALL_ARGUMENT)
+        if argument.size or IS_EVENT[code].any():
             add_values(out)
-        function = np.flatnonzero(is_function)
-        argument = np.flatnonzero(is_argument)
         tsc, cpu = self.read_calls(out, walked)
         self._read_arguments(out, walked, argument)
         # Calls that arguments follow are such, also where they say nothing of them.
@@ -276,13 +267,16 @@ class Threads(abc.ABC):
         out["kind"][argued[is_entry]] = ENTER_ARG
         if function.size:
             self.mark_back(out["kind"], walked, function, tsc)
-        self._go_on(walked, out, tsc, cpu, function)
+            self._go_on(walked, out, tsc, function)
         out |= {"tsc": tsc.view(np.uint64), "cpu": cpu}
-        return out, tsc ^ SIGN, is_function | is_argument | is_event
+        return out, tsc ^ SIGN
 
     @abc.abstractmethod
     def read_calls(self, out: Columns, walked: Walked) -> tuple[I64, NDArray[np.uint16]]:
-        """Read kind and function of calls into ``out``; return time and CPU of each record."""
+        """Read kind and function of calls into ``out``; return time and CPU of each event.
+
+        The states of time and CPU go on behind them.
+        """
 
     @abc.abstractmethod
     def mark_back(self, kinds: NDArray[np.uint8], walked: Walked, function: I64, tsc: I64) -> None:
@@ -318,22 +312,13 @@ class Threads(abc.ABC):
         out["value"][record] = values.view(np.uint64)
         out["size"][record] = np.where(has_call, 0, -1)
 
-    def _go_on(
-        self, walked: Walked, out: Columns, tsc: I64, cpu: NDArray[np.uint16], function: I64
-    ) -> None:
-        """Enter what the records say of those behind them."""
-        states = self.states
-        thread = walked.thread
-        last_records = walked.last_records(walked.part_last)
-        threads = thread[walked.part_last]
-        states.base[threads] = tsc[last_records]
-        states.cpu[threads] = cpu[last_records]
-        if function.size:
-            of_call = thread[function]
-            last_functions = function[ends_of_runs(of_call)]
-            last_call = walked.last_records(last_functions)
-            states.last_call[thread[last_functions]] = tsc[last_call]
-            states.function[thread[last_functions]] = out["function"][last_call]
+    def _go_on(self, walked: Walked, out: Columns, tsc: I64, function: I64) -> None:
+        """Enter the last call of each thread, given the rows of calls."""
+        last_functions = function[ends_of_runs(walked.thread[function])]
+        last_call = walked.last_records(last_functions)
+        threads = walked.thread[last_functions]
+        self.states.last_call[threads] = tsc[last_call]
+        self.states.function[threads] = out["function"][last_call]
 
 
 class FdrThreads(Threads):
@@ -342,14 +327,14 @@ class FdrThreads(Threads):
     step = FUNCTION_BYTES
     argument = CallArgument
 
-    def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
-        """Return an event for each record, as ``Threads.events`` says.
+    def events(self, walked: Walked) -> tuple[Columns, I64]:
+        """Return the events, as ``Threads.events`` says.
 
         Up to version 4, custom and typed events have times of their own.
         """
-        out, order, is_shown = super().events(walked)
+        out, order = super().events(walked)
         if self.records.version >= EVENT_DELTA_VERSION:
-            return out, order, is_shown
+            return out, order
         tsc = out["tsc"].view(np.int64)
         for kind in (CUSTOM_EVENT, TYPED_EVENT):
             row = np.flatnonzero(walked.code == kind)
@@ -360,15 +345,15 @@ class FdrThreads(Threads):
             out["cpu"][record] = NO_CPU
             if kind == CUSTOM_EVENT and self.records.version == EVENT_CPU_VERSION:
                 (out["cpu"][record],) = self.records.metadata(kind, walked.begin[row], "cpu")
-        return out, order, is_shown
+        return out, order
 
     def read_calls(self, out: Columns, walked: Walked) -> tuple[I64, NDArray[np.uint16]]:
-        """Read calls and events into ``out``; return time and CPU of each record."""
+        """Read calls and events into ``out``; return time and CPU of each event."""
         # Functions are most of all: the others are read as such too, which is cheaper than to pick.
         names = ("kind", "function_id", "delta")
         columns = self.records.fields(Function, walked.place, *names)
         out["kind"][:], out["function"][:], delta = columns
-        other_records = walked.first[walked.code != FUNCTION]
+        other_records = walked.first[(walked.code != FUNCTION) & (walked.count > 0)]
         out["kind"][other_records] = 0
         out["function"][other_records] = 0
         delta[other_records] = 0
@@ -391,16 +376,15 @@ class FdrThreads(Threads):
             (delta[record],) = self.records.metadata(kind, begin, "delta")
 
     def _state(self, walked: Walked, delta: I64) -> tuple[I64, NDArray[np.uint16]]:
-        """Return time and CPU as of each record.
+        """Return time and CPU of each event.
 
         Records that say a time set it; others add to it, as they do to the time of their thread
         before them, or of a buffer that begins without.
         """
         states = self.states
         flags = walked.flags
-        sums = np.cumsum(delta)
-        # The sums at the first record of each row; this record adds its delta, too.
-        sums_at_rows = sums[walked.first]
+        sums = np.append(0, np.cumsum(delta))
+        sums_before = sums[walked.first]
         base = np.zeros(flags.size, np.int64)
         based = np.flatnonzero(flags & (FIRST | CUT))
         number_of_base = np.searchsorted(self.rows.based, walked.row[based])
@@ -413,7 +397,7 @@ class FdrThreads(Threads):
             begin = walked.begin[row]
             tsc, *cpus = self.records.metadata(kind, begin, *names)
             tsc = np.where(flags[row] & CUT != 0, base[row], tsc)
-            time_sets.append(sets(row, tsc - sums_at_rows[row]))
+            time_sets.append(sets(row, tsc - sums_before[row]))
             cpu_sets += [sets(row, cpu) for cpu in cpus]
         # Buffers begin without a CPU; other parts go on where their thread is.
         cpu = np.full(flags.size, NO_CPU)
@@ -422,13 +406,17 @@ class FdrThreads(Threads):
         base[goes_on] = states.base[walked.thread[goes_on]]
         cpu[goes_on] = states.cpu[walked.thread[goes_on]]
         begins = np.union1d(part_first, np.flatnonzero(flags & FIRST))
-        sums_before = sums_at_rows[begins] - delta[walked.first[begins]]
-        time_before = sets(begins, base[begins] - sums_before)
+        time_before = sets(begins, base[begins] - sums_before[begins])
         cpu_before = sets(begins, cpu[begins])
-        _, times = register_columns(0, flags.size, time_sets, time_before)
-        _, cpus_of_rows = register_columns(0, flags.size, cpu_sets, cpu_before)
-        sums += np.repeat(times, walked.count)
-        return sums, np.repeat(cpus_of_rows.astype(np.uint16), walked.count)
+        _, time_of_rows = register_columns(0, flags.size, time_sets, time_before)
+        _, cpu_of_rows = register_columns(0, flags.size, cpu_sets, cpu_before)
+        last_rows = walked.part_last
+        threads = walked.thread[last_rows]
+        sums_behind = sums[walked.first[last_rows] + walked.count[last_rows]]
+        states.base[threads] = time_of_rows[last_rows] + sums_behind
+        states.cpu[threads] = cpu_of_rows[last_rows]
+        tsc = sums[1:] + np.repeat(time_of_rows, walked.count)
+        return tsc, np.repeat(cpu_of_rows.astype(np.uint16), walked.count)
 
     def mark_back(self, kinds: NDArray[np.uint8], walked: Walked, function: I64, tsc: I64) -> None:
         """Mark the calls that are earlier than the one before in their thread."""
@@ -448,7 +436,7 @@ class BasicThreads(Threads):
     argument = BasicArgument
 
     def read_calls(self, out: Columns, walked: Walked) -> tuple[I64, NDArray[np.uint16]]:
-        """Read calls into ``out``; return time and CPU of each record.
+        """Read calls into ``out``; return time and CPU of each event.
 
         Arguments have those of the call before them.
         """
@@ -463,6 +451,8 @@ class BasicThreads(Threads):
             tsc[record] = self.of_call(walked, argument, tsc, self.states.last_call)
             cpu_of_call = self.of_call(walked, argument, cpu, self.states.cpu)
             cpu[record] = np.where(has_call, cpu_of_call, NO_CPU)
+        last_rows = walked.part_last
+        self.states.cpu[walked.thread[last_rows]] = cpu[walked.last_records(last_rows)]
         return tsc, cpu.astype(np.uint16)
 
     def mark_back(self, kinds: NDArray[np.uint8], walked: Walked, function: I64, tsc: I64) -> None:
@@ -497,8 +487,8 @@ def in_time(threads: Threads) -> Iterator[Events]:
     if threads.open_threads.size == 1:
         while threads.open_threads.size:
             part = threads.read(threads.open_threads, TOGETHER)
-            if part.rows.size:
-                yield events_of(part.columns, part.rows)
+            if part.key.size:
+                yield events_of(part.columns)
         return
     window = Window(threads)
     while threads.open_threads.size:
@@ -536,9 +526,9 @@ class Window:
     def read(self, threads: I64, most: int | I64) -> None:
         """Read more of some threads, of the first ones at least."""
         part = self.threads.read(threads, most)
-        if part.rows.size:
+        if part.key.size:
             self.parts.append(part)
-            self.held += part.rows.size
+            self.held += part.key.size
 
     def fill(self) -> None:
         """Read more of the threads that are behind the others: these have to wait for them."""
@@ -588,22 +578,24 @@ class Window:
         part = joined(self.parts)
         self.parts = []
         self.held = 0
-        rows = part.rows
+        rows = None
         key = part.key
+        thread = part.columns["thread"]
         if until is not None:
             is_left = key >= until
-            rows_left = rows[is_left]
-            if rows_left.size:
-                columns = picked_columns(part.columns, rows_left)
-                self.parts = [Part(columns, np.arange(rows_left.size), key[is_left])]
-                self.held = rows_left.size
-                is_due = ~is_left
-                rows = rows[is_due]
-                key = key[is_due]
-        order = order_by_time(key, part.columns["thread"][rows])
-        if order is not None:
-            rows = rows[order]
-        return events_of(part.columns, rows)
+            if is_left.any():
+                left = part.some(np.flatnonzero(is_left))
+                self.parts = [left]
+                self.held = left.key.size
+                rows = np.flatnonzero(~is_left)
+                key = key[rows]
+                thread = thread[rows]
+        order = order_by_time(key, thread)
+        if order is None:
+            order = rows
+        elif rows is not None:
+            order = rows[order]
+        return events_of(part.columns, order)
 
 
 def order_by_time(key: I64, thread: NDArray[np.int32]) -> I64 | None:
@@ -635,16 +627,10 @@ def joined(parts: list[Part]) -> Part:
         for part in parts:
             if "value" not in part.columns:
                 add_values(part.columns)
-    first_record = 0
-    rows = []
-    for part in parts:
-        rows.append(part.rows + first_record)
-        first_record += part.columns["kind"].size
     columns = {}
     for name in parts[0].columns:
         columns[name] = np.concatenate([part.columns[name] for part in parts])
-    key = np.concatenate([part.key for part in parts])
-    return Part(columns, np.concatenate(rows), key)
+    return Part(columns, np.concatenate([part.key for part in parts]))
 
 
 def picked_columns(columns: Columns, rows: I64) -> Columns:
@@ -652,10 +638,11 @@ def picked_columns(columns: Columns, rows: I64) -> Columns:
     return {name: column.take(rows) for name, column in columns.items()}
 
 
-def events_of(columns: Columns, rows: I64) -> Events:
-    """Return some rows of columns as events."""
-    chosen = picked_columns(columns, rows)
+def events_of(columns: Columns, order: I64 | None = None) -> Events:
+    """Return columns as events, in an order if one is given."""
+    in_order = dict(columns) if order is None else picked_columns(columns, order)
     if "value" not in columns:
-        chosen["value"] = np.broadcast_to(np.uint64(0), rows.size)
-        chosen["size"] = np.broadcast_to(np.int32(0), rows.size)
-    return Events(**chosen)
+        count = columns["kind"].size
+        in_order["value"] = np.broadcast_to(np.uint64(0), count)
+        in_order["size"] = np.broadcast_to(np.int32(0), count)
+    return Events(**in_order)
