@@ -12,9 +12,8 @@ import enum
 import itertools
 import operator
 import os
-import traceback
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -69,8 +68,6 @@ if TYPE_CHECKING:
 
 UNREADABLE_KINDS = frozenset({"padding", "damaged", "unknown"})
 """Kinds of records without readable contents; a capture of only these is unreadable."""
-CALLERS = frozenset({__name__, "fxframework.registry"})
-"""The modules that call a plugin's functions: an error there is that of the call itself."""
 RECORDS = "records"
 """The format of records files, whose reader returns captures of other formats."""
 
@@ -462,7 +459,9 @@ class _Extract(_Records):
 class _Tables(Conversion):
     """Writes the tables of captures in a session of the target."""
 
-    def _open_session(self, sink: Sink) -> Any:
+    @property
+    def _opens(self) -> Callable[..., Any]:
+        """The function of the target that opens a session."""
         raise NotImplementedError
 
     def _write(self, sink: Sink) -> _Outcome:
@@ -492,15 +491,7 @@ class _Tables(Conversion):
 
     def _session(self, sink: Sink) -> Any:
         """Open a session. Raises PluginError if the plugin's function does not give one."""
-        try:
-            session = self._open_session(sink)
-        except TypeError as error:
-            innermost_frame = deque(traceback.walk_tb(error.__traceback__), 1)[0][0]
-            if innermost_frame.f_globals["__name__"] in CALLERS:
-                raise self._faulty(
-                    f"open() is not called with a sink and options: {error}"
-                ) from error
-            raise
+        session = self.host.called(self.target, self._opens, sink, self.options)
         if not (hasattr(session, "write") and hasattr(session, "close")):
             raise self._faulty(
                 f"open() returned {session!r}, not an object with write() and close()"
@@ -585,9 +576,10 @@ class _Merge(_Tables):
                 remedy=f"they can become: {target_names(others)}",
             )
 
-    def _open_session(self, sink: Sink) -> Any:
+    @property
+    def _opens(self) -> Callable[..., Any]:
         assert self.target.merge is not None  # noqa: S101 (checked by `_check_target`)
-        return self.target.merge(sink, self.options)
+        return self.target.merge
 
 
 @attrs.frozen(kw_only=True)
@@ -617,8 +609,9 @@ class _Export(_Tables):
             purpose = f"the exporter {target_name(target)}"
             raise MissingExtraError(missing[0], target.extra, purpose=purpose)
 
-    def _open_session(self, sink: Sink) -> Any:
-        return self.target.open(sink, self.options)
+    @property
+    def _opens(self) -> Callable[..., Any]:
+        return self.target.open
 
     def _write_view(self, session: Any, view: Capture) -> None:
         try:

@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from fxframework.model.diagnostics import Diagnostic
 
 T = TypeVar("T")
+CALLERS = frozenset({__name__, "fxframework.registry"})
+"""The modules that call a plugin's functions: a TypeError there is about the call itself."""
 GROUP = PROJECT
 """The entry-point group."""
 Input = str | os.PathLike[str] | bytes | bytearray | memoryview | mmap | IO[bytes]
@@ -470,6 +472,22 @@ class Host:
         """List a failure of a descriptor that is left out, while others of its plugin are used."""
         self._fail_once(self.owner(item), error)
 
+    def called(
+        self, item: Reader | Writer | Exporter, function: Callable[..., Any], *arguments: Any
+    ) -> Any:
+        """Call a function of a descriptor. Raises PluginError if it does not take the arguments."""
+        try:
+            return function(*arguments)
+        except TypeError as error:
+            innermost_frame, _ = [*traceback.walk_tb(error.__traceback__)][-1]
+            if innermost_frame.f_globals["__name__"] not in CALLERS:
+                raise
+            raise PluginError(
+                f"plugin {self.owner(item).origin}: open is called with {len(arguments)} "
+                f"arguments, but {error}",
+                remedy=f"report it to the author of {self.owner(item).distribution}",
+            ) from error
+
     def blame(self, error: BaseException) -> PluginError | None:
         """Return an error that blames the plugin that raised an exception; None for our own bugs.
 
@@ -672,7 +690,7 @@ class Host:
             host=self,
         )
         with contained():
-            capture = reader.open(source, request)
+            capture = self.called(reader, reader.open, source, request)
         if not isinstance(capture, Capture):
             raise PluginError(
                 f"the reader of {reader.format} gives {type(capture).__name__}, not a Capture",

@@ -308,7 +308,7 @@ class WritingText(toy.ToyText):
 @pytest.mark.parametrize(
     ("opened", "message"),
     [
-        (NoSession, "open() is not called with a sink and options: NoSession.__init__() takes 2"),
+        (NoSession, "open is called with 2 arguments, but NoSession.__init__() takes 2 positional"),
         (lambda sink, options: NoSession(sink), "not an object with write() and close()"),
         (Closing, "close() returned ('a',), not names with counts"),
         (type("Sized", (Closing,), {"counts": {"a": "b"}}), "not names with counts"),

@@ -90,6 +90,8 @@ def test_rows_of_one_table_may_have_different_columns() -> None:
             "'everywhere' is not one of thread, process, global",
         ),
         (("instants", {"ts": "now"}), "cannot hold"),
+        (("instants", {"id": -1}), "column 'id' of table instants, of kind 'u8', cannot hold"),
+        (("instants", {"id": "one"}), "column 'id' of table instants, of kind 'u8', cannot hold"),
     ],
 )
 def test_a_row_that_does_not_fit_is_refused(row: Row, message: str) -> None:

@@ -117,6 +117,13 @@ def test_a_reader_that_fails_to_open_ends_in_one_message(
         assert "not a Capture" in result.stderr
 
 
+def test_a_reader_whose_open_takes_other_arguments_is_blamed(path: Path) -> None:
+    result = run_cli("info", path, host=host_with(open=lambda source: source))
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stderr.startswith("error[FXF0009]: plugin spoiled ")
+    assert "open is called with 2 arguments, but " in result.stderr
+
+
 @pytest.mark.parametrize("fault", [*FAULTS, "hangs"])
 def test_a_sniffer_that_fails_is_told_and_another_reader_is_found(
     fault: str, path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,6 +7,7 @@ slices of whole tables.
 from __future__ import annotations
 
 import abc
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -89,9 +90,11 @@ class PieceCapture(Capture):
         for key in dict.fromkeys(key for row in rows for key in row):
             columns[key] = [row.get(key, fillers.get(key)) for row in rows]
         for column in schema.all_columns:
-            # numpy would make doubles of integers above and below 2^63.
+            # numpy would make doubles of integers above and below 2^63. What does not fit is
+            # refused by `Table.of`.
             if column.name in columns and column.kind == "u8":
-                columns[column.name] = np.array(columns[column.name], np.uint64)
+                with contextlib.suppress(OverflowError, TypeError, ValueError):
+                    columns[column.name] = np.array(columns[column.name], np.uint64)
         if rows:
             columns.setdefault("row", np.arange(len(rows)))
         return Table.of(schema, self.strings, **columns)
