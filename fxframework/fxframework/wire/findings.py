@@ -99,13 +99,11 @@ class Findings:
 
     def add(self, rows: I64) -> None:
         """Add findings in their order, int64 of shape (findings, 4)."""
-        if not len(rows):
-            return
-        rules = rows[:, 0]
-        counts = np.bincount(rules, minlength=self.totals.size)
-        if (self.totals[rules] + counts[rules] > self.limit).any():
-            self.listed.append(self._within(rows))
-        else:
+        counts = np.bincount(rows[:, 0], minlength=self.totals.size)
+        is_over = self.totals + counts > self.limit
+        if (is_over & (counts > 0)).any():
+            rows = self._within(rows, np.flatnonzero(counts))
+        if len(rows):
             self.listed.append(rows)
         self.totals += counts + self.cut_off
         self.cut_off[:] = 0
@@ -157,10 +155,10 @@ class Findings:
         """Count findings by a rule that are not listed."""
         self.totals[number] += count
 
-    def _within(self, rows: I64) -> I64:
-        """Return the findings that are among the first ones by their rule."""
+    def _within(self, rows: I64, numbers: I64) -> I64:
+        """Return the findings, by rules of some numbers, that are among the first ones."""
         is_listed = np.zeros(len(rows), bool)
-        for number in np.unique(rows[:, 0]).tolist():
+        for number in numbers.tolist():
             rows_of_rule = np.flatnonzero(rows[:, 0] == number)
             is_listed[rows_of_rule[: self.left_of(number)]] = True
         return rows[is_listed]

@@ -61,10 +61,8 @@ GREATEST_REFERENCE[ArgType.STRING] = wire.INLINE | wire.MAX_STRING
 GREATEST_REFERENCE[ArgType.BOOL] = 1
 IS_FOREIGN: Final = ~np.isin(np.arange(16), list(ArgType))
 """Whether logs do not have a type."""
-ABOUT_NAMES: Final = (
-    rules.WELL_KNOWN_OF_OTHER_TYPE,
-    rules.WELL_KNOWN_TWICE,
-    rules.ATTRIBUTION_NOT_LAST,
+ABOUT_NAMES: Final = frozenset(
+    (rules.WELL_KNOWN_OF_OTHER_TYPE, rules.WELL_KNOWN_TWICE, rules.ATTRIBUTION_NOT_LAST)
 )
 """Rules whose findings show the name of an argument."""
 
@@ -204,6 +202,11 @@ class BlockReader(abc.ABC):
 
     def report(self, rule: Rule, rows: I64, record: I64, offset: I64, value: Any = None) -> None:
         """Report findings about rows of these columns (``meaning.Report``)."""
+        left = self.findings.left_of(rule)
+        if rows.size > left and (rows[1:] > rows[:-1]).all():
+            # Of millions only the first ones are listed: the others are not put in order.
+            self.findings.cut_off[rule] += rows.size - left
+            rows = rows[:left]
         if not rows.size:
             return
         shown = 0 if value is None else value[rows]
@@ -212,11 +215,11 @@ class BlockReader(abc.ABC):
 
     def shown(self, rule: Rule, value: int) -> object:
         """Return what a finding shows of its value."""
-        if rule == rules.NOT_UTF8:
+        if rule is rules.NOT_UTF8:
             return self.strings.bytes_of(value) if value else None
         if rule in ABOUT_NAMES:
             return self.strings[value]
-        if rule == rules.INVALID_RING and self.file.ring is not None:
+        if rule is rules.INVALID_RING and self.file.ring is not None:
             return self.file.ring.detail()
         return value
 
