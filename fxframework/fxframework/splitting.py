@@ -19,13 +19,13 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.host import Host
 from fxframework.io.folder import names_folder
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64
 from fxframework.kit.steps import nanoseconds
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.selection import Selection
 from fxframework.targets import Target, find_target, matching_suffix
 
-I64 = NDArray[np.int64]
 MOST_PARTS = 400
 """All parts get their names at once, so each is an open file until the last one is written."""
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kKMGT]?i?B)")

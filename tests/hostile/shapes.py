@@ -13,10 +13,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import U64
+
 __all__ = ["SHAPES", "Shape"]
 
 Shape = Callable[[int], bytes]
-U64 = NDArray[np.uint64]
 SHAPES: dict[str, tuple[str, Shape]] = {}
 """The format that reads it, and what makes it, by ``format-shape``."""
 

@@ -22,10 +22,10 @@ from fxframework.analysis.figures import FIELDS, RECURSIONS, SORTS
 from fxframework.analysis.lazy import LazySequence
 from fxframework.analysis.spread import ALL, Spread, spreads
 from fxframework.errors import UsageError, did_you_mean
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import begins_of_runs, dense
 from fxframework.model.capture import Capture
 
-I64 = NDArray[np.int64]
 CODE_BITS = 32
 CODES = (1 << CODE_BITS) - 1
 """The low bits of the number of a name on a thread, which hold the code of the name."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fxframework.analysis.lazy import LazySequence
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.spill import Spill
+from fxframework.kernels.arrays import I32, I64
 from fxframework.kernels.calls import toured
 from fxframework.kernels.sorting import begins_of_runs, dense, outermost, stable_order
 from fxframework.model.capture import Capture, is_part, under_views
@@ -24,8 +25,6 @@ from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 from fxframework.model.tasks import tasks
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 UNMATCHED_EXIT = "unmatched_exit"
 """Category of instants that mark the end of a call whose beginning is missing."""
 NAMELESS = "(no name)"

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.analysis import significance
 from fxframework.analysis.changes import (
@@ -37,10 +36,9 @@ from fxframework.analysis.moves import (
 from fxframework.analysis.runs import Names, Reader, Side, join_runs
 from fxframework.analysis.significance import TAILS, Estimate
 from fxframework.errors import UsageError, did_you_mean
+from fxframework.kernels.arrays import F64
 from fxframework.model.table import Table
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 SIDE_NAMES = ("BEFORE", "AFTER")
 THRESHOLD = 0.05
 """Relative change below which a name is the same."""

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.runs import Names, Side
+from fxframework.kernels.arrays import F64, I64
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 REASONS = ("self", "calls", "new", "gone")
 ENOUGH = 0.95
 """Share of the change that the shown causes explain, if MOST of them do."""

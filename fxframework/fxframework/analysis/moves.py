@@ -8,14 +8,12 @@ from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.analysis import significance
 from fxframework.analysis.runs import Run, Side
 from fxframework.analysis.signals import Signal
+from fxframework.kernels.arrays import F64
 from fxframework.kit.json_fields import finite
-
-F64 = NDArray[np.float64]
 
 
 @attrs.frozen(kw_only=True)

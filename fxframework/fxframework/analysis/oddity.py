@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.analysis.runs import Reader, Side
 from fxframework.analysis.signals import counters_of, templates_of
 from fxframework.errors import UsageError
+from fxframework.kernels.arrays import F64
 from fxframework.kit.shown import amount, brief
 from fxframework.model.capture import Capture
 
@@ -46,7 +46,6 @@ FAR = 6.0
 BLOCK = 1 << 22
 """Number of values that are compared at once."""
 
-F64 = NDArray[np.float64]
 Figure = tuple[str, str]
 """A kind (one of KINDS) and a name."""
 

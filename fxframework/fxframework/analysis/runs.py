@@ -16,14 +16,13 @@ from fxframework.analysis.signals import Signal, counters_of, entries_of, instan
 from fxframework.analysis.spread import Spreads, spreads
 from fxframework.analysis.tree import CallTree, call_tree
 from fxframework.errors import UsageError
+from fxframework.kernels.arrays import F64, I64
 from fxframework.kernels.sorting import dense
 from fxframework.kit.shown import amount
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.threads import Threads
 
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
 KINDS = ("name", "path", "process", "thread", "category")
 """What calls can be grouped by; or by another column of `slices`."""
 DEEPEST = 256

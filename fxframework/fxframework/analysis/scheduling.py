@@ -8,13 +8,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I32, I64
 from fxframework.kernels.sorting import dense, run_of
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, THREAD_STATES, WAKEUP
 from fxframework.model.table import Table
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 RUNNING, RUNNABLE = "running", "runnable"
 """A thread has a CPU; it could run and has none."""
 IS_RUNNING = -1

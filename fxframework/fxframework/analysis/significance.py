@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import F64
 from fxframework.kernels.sorting import begins_of_runs
 
-F64 = NDArray[np.float64]
 LEVEL = 0.95
 """Probability that an interval contains the true ratio."""
 MOST = 1 << 15

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.analysis.calls import Calls, functions_of, measured
 from fxframework.analysis.spread import spreads
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import dense
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import ASYNC
 
-I64 = NDArray[np.int64]
 WHOLE_ROWS = 1 << 21
 """Slices up to which self times and recursion are computed, from columns of all slices: 40 bytes
 each. The figures of more slices are added up batch by batch."""

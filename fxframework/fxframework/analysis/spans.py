@@ -10,14 +10,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64, U64
 from fxframework.kernels.sorting import outermost, places_among, run_of
 from fxframework.model.capture import Capture
 from fxframework.model.clock import ends_of
 from fxframework.model.schema import ASYNC, FLOW_BEGIN, FLOW_END
 from fxframework.model.table import Table
 
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
 SAMPLE = 1 << 16
 """Number of bytes of a capture that its fingerprint covers."""
 NONE = -1

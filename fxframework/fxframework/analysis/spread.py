@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.lazy import LazySequence
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.sorting import stable_order
-
-I64 = NDArray[np.int64]
 
 ALL = np.zeros(0, np.uint8)
 """A mask that selects every call."""

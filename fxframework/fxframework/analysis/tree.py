@@ -19,13 +19,13 @@ from fxframework.analysis.calls import (
 )
 from fxframework.analysis.lazy import LazySequence
 from fxframework.io.spill import Spill
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.buffers import view
 from fxframework.kernels.calls import IS_DEEP, IS_OPEN, NODE_SHIFT, TreeBuilder
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import StringPool
 
-I64 = NDArray[np.int64]
 ROOM = 1 << 12
 """Initial capacity in nodes."""
 BLOCK = 1 << 14

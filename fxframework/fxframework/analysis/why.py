@@ -21,6 +21,7 @@ from fxframework.analysis.scheduling import (
 )
 from fxframework.analysis.spans import flow_steps
 from fxframework.errors import UsageError, checked_type, did_you_mean
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import outermost, run_of
 from fxframework.kit.shown import printable
 from fxframework.model.capture import Capture, under_views
@@ -29,7 +30,6 @@ from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
 from fxframework.model.tasks import tasks
 
-I64 = NDArray[np.int64]
 BLOCKED = "blocked"
 UNACCOUNTED = "unaccounted"
 """The state of a thread before the first switch or wakeup that names it."""

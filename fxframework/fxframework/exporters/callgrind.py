@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.exporters.stacks import ON_ONE_LINE, Frames, place_of, stacks_of
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 
-I64 = NDArray[np.int64]
 UNKNOWN_FILE = "???"
 CHUNK = 1 << 12
 """Lines written at a time."""

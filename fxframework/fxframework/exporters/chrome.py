@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from fxframework.exporters.rows import ArgumentMembers, Bounds, json_arguments
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.parts import HEX, MEMBERS, MEMBERS_END, MICROS, SIGNED
 from fxframework.kernels.sorting import places_among
 from fxframework.kernels.templates import Cell, Templates
@@ -35,7 +35,6 @@ from fxframework.model.schema import ASYNC, FLOW_END, SCOPES, STANDARD_TABLES
 from fxframework.model.table import Table
 from fxframework.model.tasks import NOBODY, Task, tasks
 
-I64 = NDArray[np.int64]
 TABLES = ("slices", "instants", "counters", "flows")
 """Tables whose rows become events, in the order of the output.
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import begins_of_runs, dense
 
-I64 = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 
 

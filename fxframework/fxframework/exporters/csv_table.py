@@ -23,6 +23,7 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.exporters.main_table import main_table
 from fxframework.exporters.rows import ArgumentMembers
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL, QUOTED, SIGNED, TEXT
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import Export, decoded
@@ -41,7 +42,6 @@ from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.model.threads import Threads
 
-I64 = NDArray[np.int64]
 ASCII = 0x7F
 THREAD_FIELDS = ("pid", "tid", "process_name", "thread_name")
 CONTINUATION_MASK = 0xC0

@@ -24,6 +24,7 @@ from fxframework.exporters.columns import made_once
 from fxframework.exporters.rows import ArgumentMembers, json_arguments
 from fxframework.exporters.stacks import DEEP, TIMELESS, Frames, left_out, place_of, unfolded_calls
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.nesting import BEGIN, END, Nesting
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END
 from fxframework.kernels.sorting import dense, ends_of_runs, run_of
@@ -38,7 +39,6 @@ from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.model.tasks import Task, tasks
 
-I64 = NDArray[np.int64]
 VERSION = 61
 COLORS = ("blue", "green", "orange", "purple", "yellow", "red", "lightblue", "magenta", "brown")
 """Colours that the profiler knows; grey is that of the category for everything else."""

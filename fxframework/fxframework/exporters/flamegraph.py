@@ -13,21 +13,17 @@ from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.analysis.tree import CallTree, merged
 from fxframework.exporters.columns import first_of_runs, starts_of
 from fxframework.exporters.page import template
 from fxframework.exporters.stacks import stacks_of
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import F64, I32, Bools
 from fxframework.kit.export import Export
 from fxframework.kit.row_texts import in_pieces
 from fxframework.model.capture import Capture
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 # Pixels.
 WIDTH = 1200
 """Width of the picture."""

@@ -18,6 +18,7 @@ from fxframework.exporters.columns import first_of_runs, starts_of
 from fxframework.exporters.rows import ArgumentStream
 from fxframework.exporters.stacks import UNFINISHED
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.parts import HEX, HEX16, MEMBERS, MEMBERS_END, NATURAL, TEXT
 from fxframework.kernels.templates import Cell, Templates, signed
 from fxframework.kit import otlp
@@ -29,8 +30,6 @@ from fxframework.model.schema import ArgType
 from fxframework.model.table import Table
 from fxframework.model.tasks import NOBODY, tasks
 
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Bounds = tuple[I64, I64]
 OWN_KEYS = frozenset({"thread.id", "thread.name", "fuchsia.category", "fuchsia.unfinished"})
 """Keys that this exporter writes; arguments of these names get a number appended."""

@@ -25,6 +25,7 @@ from fxframework.exporters.stacks import (
     unfolded_calls,
 )
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.parts import NATURAL, SIGNED, TEXT
 from fxframework.kernels.templates import Templates
 from fxframework.kit.export import Export
@@ -34,8 +35,6 @@ from fxframework.model.capture import Capture
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 CHUNK = 1 << 14
 """Begins and ends, or frames, written at a time."""
-
-I64 = NDArray[np.int64]
 
 
 class SpeedscopeExport(Export):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fxframework.analysis.calls import Calls, Functions
 from fxframework.analysis.tree import CallTree, call_tree
 from fxframework.errors import WriteRefusedError
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.nesting import unfolded
 from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import dense
@@ -24,7 +25,6 @@ from fxframework.model.schema import ASYNC, STANDARD_TABLES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-I64 = NDArray[np.int64]
 ASYNCHRONOUS = "asynchronous slices"
 OVERLAPS = "overlaps of calls, which one of them was cut by"
 UNFINISHED = "lengths of calls that never ended"

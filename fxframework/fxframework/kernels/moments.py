@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.kernels import parts
+from fxframework.kernels.arrays import I64
 
-I64 = NDArray[np.int64]
 Numbers = Callable[[Sequence[bytes]], I64]
 Parts = list[bytes | tuple[int, Any]]
 MICRO = np.uint64(1_000)

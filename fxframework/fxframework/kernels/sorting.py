@@ -7,12 +7,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I32, I64, U64
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.calls import toured
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
 WORD_BITS = 64
 RADIX_BITS = 16
 """Bits of a digit: numbers that numpy sorts by radix."""

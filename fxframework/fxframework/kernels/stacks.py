@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.io.spill import Spill
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.calls import NODE_SHIFT, TreeBuilder
 from fxframework.kernels.nesting import BEGIN, Nesting
 
-I64 = NDArray[np.int64]
 ROOM = 64
 """Stacks that there is room for at first."""
 

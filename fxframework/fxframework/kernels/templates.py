@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.buffers import grown
 from fxframework.kernels.moments import PLAIN_PARTS
 from fxframework.kernels.output import RowWriter
 from fxframework.kernels.parts import MARK, NOTHING, STRETCH_END
 
-I64 = NDArray[np.int64]
 Cell = bytes | tuple[int, NDArray[np.generic] | int]
 """A part of a template: a constant text, or a kind (``parts.py``) with its column or a constant
 value."""

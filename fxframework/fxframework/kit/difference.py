@@ -18,15 +18,12 @@ import orjson
 from numpy.typing import NDArray
 
 from fxframework.errors import UsageError
+from fxframework.kernels.arrays import I32, I64, U64
 from fxframework.model.capture import Capture, Entry, Window, under_views
 
 COMPARISONS = ("record", "entry")
 PIECE = 1 << 20
 """Records, or bytes, compared at a time."""
-
-U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
 
 
 @attrs.frozen

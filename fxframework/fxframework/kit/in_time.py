@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.io.temporary import TemporaryFile
+from fxframework.kernels.arrays import I64, U8
 from fxframework.kit.row_texts import stretches
 from fxframework.kit.runs import SortedRuns
 from fxframework.model.clock import NS_MAX
 from fxframework.model.strings import TextColumn
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 MOST_WAITING = 1 << 18
 """The most events that wait in memory; if there are more, they go to a temporary file."""
 MOST_WAITING_BYTES = 32 << 20

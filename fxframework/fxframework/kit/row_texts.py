@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.parts import COPIED, MEMBERS, MEMBERS_END, NATURAL, SIGNED, TEXT
 from fxframework.kernels.sorting import dense, stable_order
 from fxframework.kernels.templates import Cell, Templates, signed
@@ -18,7 +19,6 @@ from fxframework.model.schema import ArgType
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
-I64 = NDArray[np.int64]
 TABLE_SIZE = 1 << 18
 """Most sparse numbers that are looked up in a table."""
 PIECE = 1 << 20

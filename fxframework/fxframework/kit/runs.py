@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.io.temporary import TemporaryFile
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import stable_order
 
 Columns = dict[str, NDArray[Any]]
-I64 = NDArray[np.int64]
 RUN = 1 << 20
 """Default number of rows in a run, which are sorted in memory."""
 FENCE = 1 << 11

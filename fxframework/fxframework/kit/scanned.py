@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from fxframework.errors import Catalogue, LimitError, PluginError, Rule
 from fxframework.io import arena
+from fxframework.kernels.arrays import I64
 from fxframework.model.capture import Capture, Summary
 from fxframework.model.table import ColumnData, Table
 
-I64 = NDArray[np.int64]
 Columns = dict[str, ColumnData | Callable[[], ColumnData]]
 """Columns by name; a function makes the column on first use."""
 Timeline = tuple[tuple[str, tuple[int, ...]], ...]

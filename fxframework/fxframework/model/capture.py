@@ -27,11 +27,12 @@ from fxframework.errors import (
 from fxframework.io.budget import Budget
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
+from fxframework.kernels.arrays import Bools
 from fxframework.model.clock import NS_MAX, NS_MIN, ends_of
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.logs import LogFilter
 from fxframework.model.opened import Opened
-from fxframework.model.rows import Bools, RowMarks, category_mask, function_mask, thread_mask
+from fxframework.model.rows import RowMarks, category_mask, function_mask, thread_mask
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.selection import Selection
 from fxframework.model.skipped import SkippedSlices

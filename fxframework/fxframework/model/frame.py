@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import LimitError
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import places_among
 from fxframework.model.arrow import code_columns
 from fxframework.model.schema import (
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["frame_of"]
 
-I64 = NDArray[np.int64]
 SIGNED = (ArgType.INT32, ArgType.INT64)
 
 

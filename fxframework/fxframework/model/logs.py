@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import UsageError
-from fxframework.model.rows import Bools, HasTables, RowMarks
+from fxframework.kernels.arrays import Bools
+from fxframework.model.rows import HasTables, RowMarks
 from fxframework.model.schema import LOG_LEVELS
 from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool, TextColumn

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import UsageError, did_you_mean
+from fxframework.kernels.arrays import Bools
 from fxframework.model.schema import TableSchema
 from fxframework.model.selection import Selection, name_fits
 from fxframework.model.strings import StringPool
@@ -22,8 +23,6 @@ __all__ = [
     "function_mask",
     "thread_mask",
 ]
-
-Bools = NDArray[np.bool_]
 
 
 class HasTables(Protocol):

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.model.rows import Bools, HasTables, check_slices, function_mask
+from fxframework.kernels.arrays import I64, Bools
+from fxframework.model.rows import HasTables, check_slices, function_mask
 from fxframework.model.selection import Selection
 from fxframework.model.table import Table
 
 __all__ = ["SkippedSlices", "is_short"]
 
-I64 = NDArray[np.int64]
 MOST_DOUBLINGS = 32
 """Steps in which every nesting is climbed, since each doubles its height; a circle has no end."""
 

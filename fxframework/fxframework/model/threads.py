@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64, Codes
 from fxframework.model.schema import TableSchema
 from fxframework.model.table import Table
 
 __all__ = ["Threads"]
 
-I64 = NDArray[np.int64]
-Codes = NDArray[np.int32]
 LAST_FREE = (1 << 31) - 1
 """The first number that is tried for a thread whose own is taken."""
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean, readable_name
+from fxframework.kernels.arrays import I64
 from fxframework.model.capture import Capture, SameRows, Summary, View
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, ends_of
 from fxframework.model.table import Table
@@ -27,7 +27,6 @@ __all__ = [
     "spare",
 ]
 
-I64 = NDArray[np.int64]
 CLOCKS = ("utc", "boot", "monotonic")
 """Clocks used to align captures, the most reliable first."""
 HOW_TO_ALIGN = "give offset=NS, or FROM=TO, or two pairs FROM=TO,FROM=TO in nanoseconds, or tsc"

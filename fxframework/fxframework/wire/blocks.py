@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from fxframework.io.limits import Limits
 from fxframework.io.source import RELEASED, Source
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.pools import codes_of
 from fxframework.model.strings import StringPool
 from fxframework.wire.cells import ObjectRows, RowSource, TableColumns, merged
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from fxframework.kernels.frames import Frames
     from fxframework.kit.lossless import LosslessRecord
 
-I64 = NDArray[np.int64]
 BLOCK_BYTES = 4 << 20
 """A block ends behind the first record that ends so many bytes from its beginning, or later."""
 BLOCK_ITEMS = 500_000

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64
 from fxframework.wire.columns import Rows
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Expression, Register, wrapped
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from fxframework.model.schema import Column
     from fxframework.wire.many import Many
 
-I64 = NDArray[np.int64]
 Cells = dict[str, Any]
 """Columns by name; of texts and bytes, pairs of places and lengths."""
 SPANS = ("text", "bytes")

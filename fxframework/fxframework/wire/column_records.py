@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64, U8
 from fxframework.kit.lossless import UnfitError
 from fxframework.wire.beside import Spare
 from fxframework.wire.cursor import AT, SIZE
@@ -35,9 +35,6 @@ from fxframework.wire.known import gaps_to
 from fxframework.wire.lists import Listed
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import State
-
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 
 
 class ItemLists(Protocol):

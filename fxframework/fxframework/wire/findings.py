@@ -9,7 +9,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
+from fxframework.kernels.arrays import I64
+
 RULES = 400
 """Numbers of rules of reading are below it."""
 FIELDS = 4

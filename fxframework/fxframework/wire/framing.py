@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
+from fxframework.kernels.arrays import I64
 from fxframework.wire.beside import Computed, Surplus
 from fxframework.wire.choices import Again, Check, Choice
 from fxframework.wire.cursor import AT, SIZE
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from fxframework.wire.families import Family, Place
     from fxframework.wire.records import Layout, Record
 
-I64 = NDArray[np.int64]
 Entry = tuple[int, int, "type[Record]"]
 """The first and the second number of a kind, and its class."""
 NOWHERE = (0, 0, 0, 0)

@@ -16,8 +16,8 @@ from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kit.lossless import UnfitError
 from fxframework.wire.beside import Spare
 from fxframework.wire.choices import Again, Choice
@@ -42,8 +42,6 @@ from fxframework.wire.records import Layout, Part
 from fxframework.wire.spans import Octets, Span, Text
 from fxframework.wire.state import State
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 Resolve = Callable[[Field, Any, int | None], int]
 FEW = 8
 """Objects of a shape in a block below which columns take longer than objects."""
@@ -280,7 +278,7 @@ class Group(ColumnRecords):
             yield from group.all_references()
 
 
-def float_bits(field: Float, values: Sequence[Any], odd: Mask) -> I64:
+def float_bits(field: Float, values: Sequence[Any], odd: Bools) -> I64:
     """Return finite numbers as the bits of floats; mark others in ``odd``."""
     floats = np.array(usual(values, float, 0.0, odd), np.float64)
     if field.nbytes == 8:
@@ -309,7 +307,7 @@ class Grouping:
         """The shapes of items, by their family."""
 
     def groups(
-        self, kinds: Kinds, objects: Sequence[Any], ordinals: I64, odd: Mask
+        self, kinds: Kinds, objects: Sequence[Any], ordinals: I64, odd: Bools
     ) -> list[tuple[I64, Group]]:
         """Return objects by shape: which they are, and their columns; mark the others in ``odd``.
 

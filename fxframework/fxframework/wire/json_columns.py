@@ -10,14 +10,11 @@ from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64, U8, Bools
 from fxframework.wire.cursor import RefusalError
 from fxframework.wire.many import SHIFTS
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-Mask = NDArray[np.bool_]
 Numbers = int | I64
 """A number of each object, or one for all of them."""
 I64_MAX = (1 << 63) - 1
@@ -36,7 +33,7 @@ class Column:
     counts: I64
     """What a length or a count in the record says of them, shape (objects,)."""
 
-    def only(self, rows: Mask) -> Column:
+    def only(self, rows: Bools) -> Column:
         """Return the column without the bytes of the other rows."""
         data = self.data[np.repeat(rows, self.lengths)]
         return Column(np.where(rows, self.lengths, 0), data, self.counts)
@@ -51,7 +48,7 @@ def octets(values: Sequence[bytes], counts: I64 | None = None) -> Column:
     return Column(lengths, data, counts)
 
 
-def usual(values: Sequence[Any], kind: type, instead: Any, odd: Mask) -> Sequence[Any]:
+def usual(values: Sequence[Any], kind: type, instead: Any, odd: Bools) -> Sequence[Any]:
     """Return the values, ``instead`` in place of those not of this very type: these are odd."""
     if set(map(type, values)) <= {kind}:
         return values
@@ -59,7 +56,7 @@ def usual(values: Sequence[Any], kind: type, instead: Any, odd: Mask) -> Sequenc
     return [value if type(value) is kind else instead for value in values]
 
 
-def integers(values: Sequence[Any], least: int, most: int, odd: Mask) -> I64:
+def integers(values: Sequence[Any], least: int, most: int, odd: Bools) -> I64:
     """Return integers of a range; those from 2^63 on wrap. Others are marked in ``odd``."""
     values = usual(values, int, least, odd)
     if values and not least <= min(values) <= max(values) <= most:
@@ -69,7 +66,7 @@ def integers(values: Sequence[Any], least: int, most: int, odd: Mask) -> I64:
     return np.array(values, dtype).view(np.int64)
 
 
-def texts(values: Sequence[Any], odd: Mask) -> Column:
+def texts(values: Sequence[Any], odd: Bools) -> Column:
     """Return strings as UTF-8. Other values are marked in ``odd``."""
     values = usual(values, str, "", odd)
     joined = "".join(values)
@@ -79,7 +76,7 @@ def texts(values: Sequence[Any], odd: Mask) -> Column:
     return Column(lengths, np.frombuffer(joined.encode(), np.uint8), lengths)
 
 
-def converted(values: Sequence[Any], convert: Callable[[Any], bytes], odd: Mask) -> list[bytes]:
+def converted(values: Sequence[Any], convert: Callable[[Any], bytes], odd: Bools) -> list[bytes]:
     """Return what ``convert`` makes of each value. Those that it refuses are marked in ``odd``."""
     contents = []
     for row, value in enumerate(values):

@@ -17,6 +17,7 @@ import orjson
 from numpy.typing import NDArray
 
 from fxframework.kernels import stretches
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.parts import (
     COPIED,
     NATURAL,
@@ -44,8 +45,6 @@ from fxframework.wire.records import Part, Record
 from fxframework.wire.shape import is_reference
 from fxframework.wire.spans import Octets, Span, Text
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 MOST_TEXTS = 1 << 20
 """Bytes of texts that are kept from one block to the next."""
 SHOWS = {kind.show for kind in (Field, Number, Float, Octets, Spare, Text, Listed, Texts)}
@@ -159,7 +158,7 @@ class ShownRows:
             return np.full(self.count, column)
         return column[self.selected]  # type: ignore[no-any-return]
 
-    def mask(self, key: Any, *, otherwise: bool) -> Mask:
+    def mask(self, key: Any, *, otherwise: bool) -> Bools:
         """Return a mask of the rows, or one value for all of them if it is not known."""
         if key in self.many.known:
             return self.column(key)
@@ -177,14 +176,14 @@ class ShownRows:
             members.insert(index, type_member)
         return list(itertools.chain.from_iterable(members))
 
-    def presence(self, field: Field) -> Mask:
+    def presence(self, field: Field) -> Bools:
         """Return in which rows a field is shown."""
         if isinstance(field, Spare):
-            is_set: Mask = np.any([self.is_set(spare) for spare in chain_of(field)], axis=0)
+            is_set: Bools = np.any([self.is_set(spare) for spare in chain_of(field)], axis=0)
             return is_set
         return self.mask((field, THERE), otherwise=True)
 
-    def is_set(self, field: Spare) -> Mask:
+    def is_set(self, field: Spare) -> Bools:
         """Return in which rows spare bytes are not zero."""
         starts = self.column((field, START))
         return stretches.with_bits(self.texts.data, starts, np.full(self.count, field.own))
@@ -231,7 +230,7 @@ class ShownRows:
     # --- Values ---------------------------------------------------------------------------------
 
     def made(
-        self, field: Field, rows: Mask, numbers: I64, value_of: Callable[[int], Any]
+        self, field: Field, rows: Bools, numbers: I64, value_of: Callable[[int], Any]
     ) -> list[Cell]:
         """Return the values that numbers of some rows mean, made once for each number."""
         texts = self.texts.made.get(field)
@@ -280,7 +279,7 @@ class ShownRows:
         usual = when(~is_strange, stretch, STRETCH, starts, lengths)
         return usual + when(is_strange, self.strange, field, is_strange)
 
-    def strange(self, field: Text, rows: Mask) -> list[Cell]:
+    def strange(self, field: Text, rows: Bools) -> list[Cell]:
         """Return texts that are not UTF-8, with their bytes beside them."""
         starts = self.column((field, START))
         lengths = self.column((field, LENGTH))
@@ -305,7 +304,7 @@ class ShownRows:
             *when(in_table, self.referred, field, in_table),
         ]
 
-    def reference_kinds(self, field: Text) -> tuple[Mask, Mask]:
+    def reference_kinds(self, field: Text) -> tuple[Bools, Bools]:
         """Return in which rows a text is in the record, and where it is empty."""
         indexes = self.indexes(field)
         is_inline = indexes & field.inline != 0
@@ -329,7 +328,7 @@ class ShownRows:
         kind = SIGNED if is_signed else NATURAL
         return kind, self.indexes(field)
 
-    def referred(self, field: Any, rows: Mask) -> list[Cell]:
+    def referred(self, field: Any, rows: Bools) -> list[Cell]:
         """Return texts of a table, which some rows have; numbers of those that it has not."""
         strings = self.texts.strings
         codes = self.column((field, CODE))
@@ -400,11 +399,11 @@ class ShownRows:
             any_before |= rows
         return cells + when(any_before, just, b"}")
 
-    def referring(self) -> Iterator[tuple[Any, Mask]]:
+    def referring(self) -> Iterator[tuple[Any, Bools]]:
         """Yield the fields that refer to tables, with the rows that do so by number."""
         for field in self.many.layout.referring:
             is_there = self.mask((field, THERE), otherwise=True)
-            candidates: list[tuple[Any, Mask]] = [(field, is_there)]
+            candidates: list[tuple[Any, Bools]] = [(field, is_there)]
             if isinstance(field, Choice):
                 if not any(map(refers_by_number, field.fields)):
                     continue
@@ -416,7 +415,7 @@ class ShownRows:
                 if with_variant.any():
                     yield variant, with_variant & self.by_number(variant)
 
-    def by_number(self, field: Any) -> Mask:
+    def by_number(self, field: Any) -> Bools:
         """Return in which rows a reference that is there is a number."""
         if not isinstance(field, Text):
             return self.every_row
@@ -427,7 +426,7 @@ class ShownRows:
 # --- Parts of templates ---------------------------------------------------------------------------
 
 
-def when(rows: Mask, make: Callable[..., list[Cell]], *arguments: Any) -> list[Cell]:
+def when(rows: Bools, make: Callable[..., list[Cell]], *arguments: Any) -> list[Cell]:
     """Return the parts of a template that ``make`` returns, for some rows only.
 
     It is not called if there are none, as columns of what no record has are not known.
@@ -557,7 +556,7 @@ def has_field(many: Many, field: Any) -> Any:
     return with_field
 
 
-def doubts(many: Many) -> Iterator[Mask]:
+def doubts(many: Many) -> Iterator[Bools]:
     """Yield masks of rows whose fields may give other bytes, which their objects know.
 
     Numbers that are not shown are written as the other fields imply them. A number that nothing

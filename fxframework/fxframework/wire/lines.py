@@ -14,10 +14,10 @@ from typing import Any
 import attrs
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.parts import COPIED, SIGNED
 from fxframework.kernels.templates import Cell
 from fxframework.kit.lossless import LosslessRecord
@@ -31,7 +31,6 @@ from fxframework.wire.known import Codes
 from fxframework.wire.many import Many
 from fxframework.wire.runs import REASONS, SIZE_RULE, Block, Run
 
-I64 = NDArray[np.int64]
 BLOCK_BYTES = 1 << 19
 """Bytes of the file whose lines are made together: some ten times as many."""
 LONGEST_PIECE = 4 << 20

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fxframework.io import arena
 from fxframework.kernels import stretches
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.strings import TextColumn
 from fxframework.wire.cursor import AT, SIZE
@@ -27,8 +28,6 @@ from fxframework.wire.expressions import Expression, Register, wrapped
 from fxframework.wire.findings import Findings, Noted
 from fxframework.wire.known import CODE, THERE, Codes, Known, as_mask, gaps_to, with_sign
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 RESERVED = 105
 """The rule for bits and bytes that should be zero."""
 NOT_DECLARED = 108
@@ -163,11 +162,11 @@ class ClassRows:
 
     ordinals: I64
     """Their rows in the run, in order."""
-    short: Mask
+    short: Bools
     """Those into which a field does not fit."""
-    odd: Mask
+    odd: Bools
     """Those that columns cannot hold."""
-    raw: Mask
+    raw: Bools
     """Those whose fields alone would give other bytes."""
     lists: dict[Any, list[Many]] = attrs.field(factory=dict)
     """Of lists that rows are made of, the items, in groups that were read together."""
@@ -177,7 +176,7 @@ class ClassRows:
     """The byte that the first field which does not fit goes up to, of those that are short."""
     failed_at: I64 | None = None
     """The place of that field."""
-    sound: Mask = attrs.field(init=False)
+    sound: Bools = attrs.field(init=False)
     """Which of them count; set by ``settle``, once all is read."""
     all_sound: bool = False
 
@@ -629,7 +628,7 @@ class Many:
             return value.astype(np.int64, copy=False)
         return np.full(self.start.size, wrapped(int(value)), np.int64)
 
-    def fails(self, condition: Expression) -> Mask:
+    def fails(self, condition: Expression) -> Bools:
         """Return where a condition does not hold."""
         return ~as_mask(condition.column(self), self.start.size)
 
@@ -682,7 +681,7 @@ class Many:
 
         # Texts are only looked up once all registrations of the run are known; a finding then says
         # how far the records are read now.
-        def note(unknown: Mask, number: int = NOT_DECLARED) -> None:
+        def note(unknown: Bools, number: int = NOT_DECLARED) -> None:
             missing = np.flatnonzero(unknown)
             if index is not None:
                 missing = index[missing]

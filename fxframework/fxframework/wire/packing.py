@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64, U8, Bools
 from fxframework.kit.lossless import UnfitError
 from fxframework.wire.cursor import RefusalError
 from fxframework.wire.drafts import OF_ANOTHER_KIND
@@ -25,9 +25,6 @@ from fxframework.wire.many import FileNumbers
 from fxframework.wire.records import Layout
 from fxframework.wire.state import State
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-Mask = NDArray[np.bool_]
 Part = tuple[int, int]
 """Place and bytes of a word in a record."""
 WORD = 8
@@ -119,7 +116,7 @@ class Packer:
         self,
         references: Sequence[References],
         turns: Sequence[int],
-        odd: Mask,
+        odd: Bools,
         single: Callable[[int], bytes],
     ) -> dict[int, bytes]:
         """Look up the references, and encode odd records, in order of the records.

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.strings import StringPool
 from fxframework.wire.cells import Cells, RowSource, rows_of_class
@@ -30,7 +31,6 @@ from fxframework.wire.state import Change, Registrations, State, TextTable, regi
 
 # A reader is a ``fxframework.wire.blocks.BlockReader``.
 
-I64 = NDArray[np.int64]
 REASONS = {UNKNOWN: 103, CUT: 102, NO_ORDER: 101, PADDING: 0}
 """The rules by which stretches that are not records are reported; for others it is SIZE_RULE."""
 SIZE_RULE = 104

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    I64 = NDArray[np.int64]
+    from fxframework.kernels.arrays import I64
+
 else:
     from fxframework.kit.lazy import numpy as np
 

@@ -19,13 +19,10 @@ from fx_log import rules, tables
 from fx_log.format import ArgType
 from fx_log.severity import Level, legacy_level
 from fxframework.errors import Rule
+from fxframework.kernels.arrays import I64, Bools, Codes
 from fxframework.kernels.pools import PairMap, codes_of
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, joined_ranges
 from fxframework.model.strings import StringPool
-
-I64 = NDArray[np.int64]
-Codes = NDArray[np.int32]
-Mask = NDArray[np.bool_]
 
 DAMAGED_TYPE: Final = 255
 """The type of an argument that could not be decoded; it has neither name nor value."""
@@ -72,11 +69,11 @@ IS_LOSS: Final = np.isin(np.arange(NO_MEANING + 1), LOSS_NAMES)
 """Whether a name counts logs that were dropped, by its code."""
 
 
-def is_level(severity: I64) -> Mask:
+def is_level(severity: I64) -> Bools:
     """Return which severities are one of the six levels."""
     step = int(Level.DEBUG) - int(Level.TRACE)
     within = (severity >= Level.TRACE) & (severity <= Level.FATAL)
-    is_one: Mask = within & (severity % step == 0)
+    is_one: Bools = within & (severity % step == 0)
     return is_one
 
 
@@ -481,10 +478,10 @@ class Records:
                 values.append(sound_rows[bounds[0] : bounds[1]])
         return markers, np.concatenate(values)
 
-    def well_known(self) -> Mask:
+    def well_known(self) -> Bools:
         """Return which arguments have a well-known name and the type that belongs to it."""
         arguments = self.arguments
-        fits: Mask = WELL_KNOWN_TYPE.take(self.name) == arguments.type
+        fits: Bools = WELL_KNOWN_TYPE.take(self.name) == arguments.type
         line_rows = np.flatnonzero(self.name == tables.LINE)
         lines = arguments.value[line_rows]
         too_large = (lines < 0) | (lines > tables.LOW32)

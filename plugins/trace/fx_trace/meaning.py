@@ -20,10 +20,10 @@ from fx_trace import format as wire
 from fx_trace import records as r
 from fx_trace.kinds import ArgType, EventType, ProfilerType, SchedulingType
 from fxframework.io.words import plain_numbers
+from fxframework.kernels.arrays import I64
 from fxframework.model.schema import TABLE_CODES
 from fxframework.wire.known import LENGTH, START
 
-I64 = NDArray[np.int64]
 Cells = dict[str, NDArray[Any]]
 """Columns of rows by name, each of shape (rows,)."""
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace.format import EventType
 from fx_trace.kinds import ArgType, RecordType
 from fx_trace.sample import CATEGORIES, NAMES, THREADS, prologue
+from fxframework.kernels.arrays import I64
 
 __all__ = ["shapes"]
 
@@ -28,7 +28,6 @@ FIRST_NAME = 1 + CATEGORIES
 TICKS = 100
 """Ticks from an event to the next."""
 
-I64 = NDArray[np.int64]
 Row = list[Any]
 """Words of one record: numbers, or an int64 of shape (records,) each."""
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from fx_xray import format as wire
 from fx_xray.format import FunctionKind, MetadataKind
 from fx_xray.sample import FREQUENCY, HEADER, metadata
+from fxframework.kernels.arrays import U64
 
 __all__ = ["shapes"]
 
-Words = NDArray[np.uint64]
 PROCESS = 4711
 DELTA = 100
 """Ticks from a record to the next."""
@@ -50,18 +50,18 @@ def shapes() -> Mapping[str, Callable[[int], bytes]]:
     }
 
 
-def _records(kind: NDArray[np.int64], function: NDArray[np.int64]) -> Words:
+def _records(kind: NDArray[np.int64], function: NDArray[np.int64]) -> U64:
     """Function records: kind, number of the function, ticks since the last one."""
     return (kind << 1 | function << 4 | DELTA << 32).astype("<u8")
 
 
-def _calls(row: NDArray[np.int64], function: NDArray[np.int64]) -> Words:
+def _calls(row: NDArray[np.int64], function: NDArray[np.int64]) -> U64:
     """Enter and exit in turn; a function has two rows."""
     function = np.where(row % 2 == 0, function, np.roll(function, 1, axis=1))
     return _records(np.where(row % 2 == 0, FunctionKind.ENTER, FunctionKind.EXIT), function)
 
 
-def _nested(row: NDArray[np.int64]) -> Words:
+def _nested(row: NDArray[np.int64]) -> U64:
     """Half a buffer enters, the other half leaves."""
     place = row % PER_BUFFER
     half = PER_BUFFER // 2
@@ -73,7 +73,7 @@ def _nested(row: NDArray[np.int64]) -> Words:
 
 def _trace(
     nbytes: int,
-    words: Callable[[NDArray[np.int64]], Words],
+    words: Callable[[NDArray[np.int64]], U64],
     *,
     threads: int = THREADS,
     reverse: bool = False,

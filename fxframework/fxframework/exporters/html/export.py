@@ -15,6 +15,7 @@ from fxframework.exporters.columns import made_once
 from fxframework.exporters.html.scheduling import arrows, cpu_runs, thread_states
 from fxframework.exporters.page import page
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import dense
 from fxframework.kit.export import Export
 from fxframework.kit.json_fields import finite
@@ -25,7 +26,6 @@ from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
 from fxframework.model.tasks import tasks
 
-I64 = NDArray[np.int64]
 MOST = {
     "slices": 40_000,
     "tracks": 400,

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.scheduling import IS_RUNNABLE, IS_RUNNING, CpuRuns, ThreadStates
 from fxframework.analysis.spans import flow_steps
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import ends_of_runs, places_among
 from fxframework.model.table import Table
 
-I64 = NDArray[np.int64]
 RAN = 0
 COULD_RUN = 1
 WAITED = 2

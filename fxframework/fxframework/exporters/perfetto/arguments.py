@@ -19,13 +19,12 @@ from fxframework.exporters.perfetto.wire import (
     total_lengths,
 )
 from fxframework.exporters.rows import ArgumentStream
+from fxframework.kernels.arrays import I64, U8
 from fxframework.kernels.sorting import places_among
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ArgType
 from fxframework.model.strings import TextColumn
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 CHUNK = 1 << 15
 """Arguments encoded at a time."""
 # Fields of TracePacket.

@@ -49,6 +49,7 @@ from fxframework.exporters.perfetto.wire import (
 from fxframework.exporters.stacks import place_of
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.nesting import NEVER_ENDS, Lanes
 from fxframework.kernels.sorting import places_among
 from fxframework.kit.export import Export
@@ -58,9 +59,6 @@ from fxframework.model.schema import LOG_LEVELS, PROPERTY_TYPES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.model.timeline import before_zero, later
-
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 # --- Fields and numbers of perfetto_trace.proto ------------------------------------------------
 # Fields of TracePacket.

@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from fxframework.exporters.columns import first_of_runs, picked, starts_of
 from fxframework.io.spill import Spill
+from fxframework.kernels.arrays import I64, U8
 from fxframework.kernels.nesting import NEVER_ENDS
 from fxframework.kernels.sorting import places_among, stable_order
 from fxframework.kit.runs import SortedRuns
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 Columns = dict[str, NDArray]  # type: ignore[type-arg]
 COLUMNS = ("row", "ts", "dur", "thread", "kind", "depth", "parent", "category", "name", "id")
 ROWS = 1 << 17

@@ -21,13 +21,11 @@ from numpy.typing import NDArray
 from fxframework.exporters.columns import joined, picked, sizes_of
 from fxframework.exporters.perfetto.order import Columns, columns_of
 from fxframework.exporters.perfetto.wire import Messages
+from fxframework.kernels.arrays import I64, U8, Bools
 from fxframework.model.capture import Capture
 from fxframework.model.schema import THREAD_STATES, WAKEUP
 from fxframework.model.table import Table
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-Bools = NDArray[np.bool_]
 Comms = Callable[[NDArray[Any]], tuple[U8, I64]]
 """Returns the names of threads by id: rows of a matrix of bytes, and the lengths in use."""
 

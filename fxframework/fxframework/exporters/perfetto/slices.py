@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from fxframework.exporters.columns import joined, picked
 from fxframework.exporters.perfetto.order import Columns, parents_of
 from fxframework.exporters.perfetto.tracks import KeyedTracks, process_uuids
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.nesting import NEVER_ENDS
 from fxframework.kernels.sorting import outermost, places_among
 from fxframework.model.schema import ASYNC
-
-I64 = NDArray[np.int64]
 
 
 class SliceTracks:

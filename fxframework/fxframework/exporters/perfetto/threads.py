@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.perfetto.tracks import Names, Tracks, thread_uuids
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.sorting import dense
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 CHUNK = 1 << 15
 """Processes or threads described at a time."""
 ROWS = 1 << 17

@@ -13,10 +13,9 @@ from fxframework.exporters.columns import sizes_of
 from fxframework.exporters.perfetto.ids import Ids
 from fxframework.exporters.perfetto.wire import Messages, integer, message, runs, string
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.pools import PairMap
 
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Names = Callable[[I64], Iterator[bytes]]
 """Yields the names of rows one by one, because they may be long."""
 Emit = Callable[[Messages, Sequence[bytes]], None]

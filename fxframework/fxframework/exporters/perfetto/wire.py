@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.columns import starts_of
+from fxframework.kernels.arrays import U8
 from fxframework.model.strings import TextColumn
 
-U8 = NDArray[np.uint8]
 RUN = 1 << 18
 """Bytes of names written at a time."""
 # Wire types.

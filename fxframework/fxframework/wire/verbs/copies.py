@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64, U8
 from fxframework.kernels.sorting import places_among
 from fxframework.kit.lossless import DamagedRecord, PaddingRecord, UnknownRecord
 from fxframework.kit.salvage import Loss
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from fxframework.wire.capture import DeclaredCapture
     from fxframework.wire.format import Format
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 SOUND = -1
 WITHOUT_RULE = 0
 """What is said of a stretch in place of the number of a rule by which it is damaged."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.errors import UsageError
+from fxframework.kernels.arrays import I64, U8
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.capture import Capture, Window, under_views
 from fxframework.model.strings import TextColumn
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from fxframework.io.sink import Sink
     from fxframework.wire.format import Format
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 PIECE = 1 << 20
 """Bytes of records that are put together at a time."""
 EARLIEST = -(1 << 63)

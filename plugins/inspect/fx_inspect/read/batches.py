@@ -19,10 +19,9 @@ from fx_inspect.read.vmo import Vmo
 from fxframework.errors import LimitError
 from fxframework.io import arena
 from fxframework.io.words import WORD
+from fxframework.kernels.arrays import I32, I64
 from fxframework.model.strings import StringPool, TextColumn, read_only
 
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
 Columns = dict[str, Any]
 TEXT_AT_ONCE = 16 << 20
 """Most bytes of names and values in a batch."""

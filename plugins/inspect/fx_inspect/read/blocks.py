@@ -23,6 +23,7 @@ from fx_inspect.read.records import STATE
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD, to_i64
+from fxframework.kernels.arrays import I64, U8
 from fxframework.wire.cursor import SIZE
 from fxframework.wire.families import Place
 from fxframework.wire.findings import FIELDS, findings_of
@@ -30,8 +31,6 @@ from fxframework.wire.floats import Float
 from fxframework.wire.framing import frames_of_records
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 FOLLOWING: Final = 32
 """Blocks that follow one another where reading goes on after damage; fewer at the end."""
 MAGIC_NUMBER: Final = Place(WORD // 2, WORD // 2, 0, (1 << 32) - 1)

@@ -11,13 +11,10 @@ from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_inspect import rules
+from fxframework.kernels.arrays import I32, I64
 from fxframework.kernels.calls import followed
-
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
 
 
 @attrs.define(eq=False)

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from fx_inspect import format as wire
 from fx_inspect.read.blocks import Blocks
 from fx_inspect.read.decoder import Objects, report
 from fxframework.kernels import stretches
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.parts import COPIED, NATURAL
 from fxframework.kit.row_texts import column_of
 from fxframework.model.diagnostics import Diagnostics
@@ -25,7 +25,6 @@ from fxframework.wire.cursor import SIZE
 from fxframework.wire.json_rows import RowTexts, ShownRows, head_of, raw_of, when
 from fxframework.wire.many import ClassRows, Many, Reading
 
-I64 = NDArray[np.int64]
 BLOCK_BYTES = 1 << 22
 """Bytes whose lines are written together: some two to eight times as many."""
 BY_COLUMNS: Final = frozenset(set(wire.BLOCKS["new"]) - {wire.BlockType.HEADER})

@@ -26,6 +26,7 @@ from fx_inspect.read.tree import TreeOrder, tree_order
 from fx_inspect.read.vmo import Vmo
 from fxframework.errors import FxError, Severity
 from fxframework.io.source import Source
+from fxframework.kernels.arrays import I32, I64
 from fxframework.kernels.sorting import joined_ranges
 from fxframework.kit.scanned import listed_notes
 from fxframework.model.capture import Capture, OpenRequest
@@ -33,8 +34,6 @@ from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 SUFFIXES = ("", ".inspect", ".vmo")
 MOST_ROWS = 1 << 22
 MOST_TIMES = 16

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from fx_inspect.read.entries import entries
 from fx_inspect.read.walk import texts_of
 from fxframework.errors import UnreadableError, UsageError, checked_type
+from fxframework.kernels.arrays import Bools
 from fxframework.model.capture import Capture, Entry, Record, Summary, View
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
-
-Bools = NDArray[np.bool_]
 
 ESCAPABLE: Final = "*:/\\ \t"
 """Characters that may follow a backslash."""

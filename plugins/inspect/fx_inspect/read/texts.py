@@ -18,14 +18,11 @@ from fx_inspect.format import TYPES
 from fx_inspect.read.blocks import Gathered, Noted, Run
 from fx_inspect.read.chains import Extents, bounds_of, end_of_part, follow
 from fxframework.io import arena
+from fxframework.kernels.arrays import I32, I64, U8, Bools
 from fxframework.kernels.pools import codes_of
 from fxframework.kernels.stretches import not_utf8
 from fxframework.model.strings import StringPool, TextColumn
 
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-U8 = NDArray[np.uint8]
-Mask = NDArray[np.bool_]
 IS_TEXT = np.zeros(256, bool)
 IS_TEXT[[TYPES.NAME, TYPES.STRING_REFERENCE, TYPES.BUFFER_VALUE]] = True
 """The types of blocks that have a text."""
@@ -176,10 +173,10 @@ class Texts:
         note(rules.STRING_OVER_LIMIT, over_limit, self.lengths[over_limit])
         self.lengths[over_limit] = self.max_string
 
-    def _has_limit(self) -> Mask:
+    def _has_limit(self) -> Bools:
         """Return which texts the limit applies to: not to a string at index 0."""
         is_name = self.types == TYPES.NAME
-        has_limit: Mask = is_name | (self.units > 0)
+        has_limit: Bools = is_name | (self.units > 0)
         return has_limit
 
     def visited(self) -> I64:

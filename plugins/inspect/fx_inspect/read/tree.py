@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_inspect.read.chains import bounds_of, end_of_part
+from fxframework.kernels.arrays import I32, I64
 from fxframework.kernels.calls import toured
 from fxframework.kernels.pools import codes_of
 from fxframework.kernels.sorting import order_and_keys, stable_order
 from fxframework.kernels.stretches import copied
 from fxframework.model.strings import StringPool
 
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
 NO_NODE = -1
 TOGETHER = 1 << 16
 """Rows that are sorted together to find equal names."""

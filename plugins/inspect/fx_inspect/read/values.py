@@ -19,12 +19,9 @@ from fx_inspect.read.blocks import Gathered, Noted, Run
 from fx_inspect.read.chains import bounds_of, end_of_part
 from fx_inspect.read.texts import IS_TEXT, Texts
 from fxframework.errors import Rule
+from fxframework.kernels.arrays import I32, I64, U8, Bools
 from fxframework.wire.many import FileNumbers
 
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-Mask = NDArray[np.bool_]
-U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 NO_NODE: Final = -1
 NOTHING: Final = -1
@@ -206,7 +203,7 @@ class Values:
         self.uses = np.zeros(texts.count, np.int64)
         self.references = np.zeros(texts.count, np.int64)
         is_elsewhere = (texts.types == TYPES.NAME) | (texts.units > 0)
-        self._is_name: Mask = (texts.lengths >= 0) & is_elsewhere
+        self._is_name: Bools = (texts.lengths >= 0) & is_elsewhere
         """By text, whether it can be a name: a string at index 0 cannot, and the text -1."""
         self._look_up_names()
         self._read_buffers(gathered.buffers)

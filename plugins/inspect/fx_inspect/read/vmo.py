@@ -19,13 +19,10 @@ from fx_inspect.read.tree import repeated, tree_order
 from fx_inspect.read.values import GatheredValues, Places, Values
 from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
+from fxframework.kernels.arrays import I32, I64, U8
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings
-
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-U8 = NDArray[np.uint8]
 
 
 class Vmo:

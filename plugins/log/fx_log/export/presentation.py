@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from fx_log.format import UNKNOWN_COMPONENT
 from fx_log.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
 from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.kernels.arrays import I64
 from fxframework.kit.export import decoded, quoted
 from fxframework.kit.memo import Memo
 from fxframework.kit.omitted import omitted_values
@@ -31,7 +32,6 @@ from fxframework.model.table import Table
 T = TypeVar("T")
 V = TypeVar("V")
 D = TypeVar("D", str, bytes)
-I64 = NDArray[np.int64]
 
 ROWS: Final = 1 << 14
 """Rows of a batch read from a capture."""

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from fx_log.export.lines import VERBOSITY, LineExport, Member, Members
 from fx_log.export.presentation import (
-    I64,
     NO_OFFSET,
     Batch,
     Forms,
@@ -24,6 +23,7 @@ from fx_log.export.presentation import (
 )
 from fx_log.severity import LEVELS, Level
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64
 from fxframework.kit.memo import Memo
 from fxframework.kit.row_texts import in_pieces, printable_json
 from fxframework.kit.shown import rust_double

@@ -25,6 +25,7 @@ from fx_log.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
+from fxframework.kernels.arrays import I64, Bools, Codes
 from fxframework.kernels.pools import codes_of
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.stretches import not_utf8
@@ -33,11 +34,6 @@ from fxframework.wire.findings import Findings, findings_of
 from fxframework.wire.known import LENGTH, START
 from fxframework.wire.known import WORD as HEADER
 from fxframework.wire.many import Many
-
-I64 = NDArray[np.int64]
-Codes = NDArray[np.int32]
-Mask = NDArray[np.bool_]
-
 
 LOG = LogRecord.layout.by_name
 ARGUMENT = Argument.layout.by_name
@@ -236,9 +232,9 @@ class BlockReader(abc.ABC):
         """Return the codes of the texts of a field of many records."""
         return self.enter(many.known[field, START], many.known[field, LENGTH])
 
-    def valid(self, codes: NDArray[np.integer]) -> Mask:
+    def valid(self, codes: NDArray[np.integer]) -> Bools:
         """Return which strings of the pool are UTF-8."""
-        is_valid: Mask = self.strings.pool.array("valid")[codes] != 0
+        is_valid: Bools = self.strings.pool.array("valid")[codes] != 0
         return is_valid
 
 
@@ -301,9 +297,9 @@ class LogBlocks(BlockReader):
         moniker, url = (self.enter_field(many, SUFFIX[name]) for name in ("moniker", "url"))
         return Suffixes(record, moniker, url, many.known[SUFFIX["rolled_out"]])
 
-    def check_headers(self, logs: Logs, records: Many) -> Mask:
+    def check_headers(self, logs: Logs, records: Many) -> Bools:
         """Report what is odd in headers; return where reserved bits are set."""
-        has_reserved_bits: Mask = records.known[LOG["_reserved"]] != 0
+        has_reserved_bits: Bools = records.known[LOG["_reserved"]] != 0
         header_words = records.known[HEAD[0], HEADER]
         every_record = np.arange(logs.offset.size)
         with_reserved_bits = np.flatnonzero(has_reserved_bits)
@@ -326,7 +322,7 @@ class BlockArguments:
         places = reader.file.arguments(reader.sound)
         self.record = places.record
         self.fault = places.fault
-        self.is_sound: Mask = places.fault == 0
+        self.is_sound: Bools = places.fault == 0
         self.all_sound = bool(self.is_sound.all())
         starts = places.begin
         self.offset = reader.file.place(starts)
@@ -357,14 +353,14 @@ class BlockArguments:
         if self.foreign.size:
             self.enter(self.text, OCTETS, self.is_sound)
 
-    def names_fit(self) -> Mask:
+    def names_fit(self) -> Bools:
         """Return which arguments have a name, be it empty, whatever is wrong with their values."""
         if self.all_sound:
             return self.is_sound
         nbytes = self.name_sizes()
         name_end = self.many.start + WORD + nbytes + -nbytes % WORD
         is_reserved = (self.name_reference != 0) & (self.name_reference < wire.INLINE)
-        fits: Mask = ~is_reserved & (name_end <= self.many.limit)
+        fits: Bools = ~is_reserved & (name_end <= self.many.limit)
         return fits
 
     def name_sizes(self) -> I64:
@@ -372,7 +368,7 @@ class BlockArguments:
         nbytes: I64 = np.maximum(self.name_reference - wire.INLINE, 0)
         return nbytes
 
-    def enter(self, codes: NDArray[np.integer], field: Any, rows: Mask) -> None:
+    def enter(self, codes: NDArray[np.integer], field: Any, rows: Bools) -> None:
         """Put the codes of the texts of a field into some rows."""
         starts, lengths = self.stretches(field)
         index = np.flatnonzero(rows & (lengths > 0))
@@ -406,7 +402,7 @@ class BlockArguments:
 
     # --- What is wrong
 
-    def check(self, spot: I64, has_reserved_bits: Mask) -> None:
+    def check(self, spot: I64, has_reserved_bits: Bools) -> None:
         """Report what is wrong with arguments.
 
         ``spot`` is the offset of each record; of those with reserved bits no more are reported.
@@ -443,7 +439,7 @@ class BlockArguments:
             rows.append(self.first_of_record[note.rows[is_part]] + note.items[is_part])
         return np.sort(np.concatenate(rows))
 
-    def check_words(self, has_reserved_bits: Mask) -> None:
+    def check_words(self, has_reserved_bits: Bools) -> None:
         """Report header words that say more, or something else, than the argument has."""
         known = self.many.known
         # Where the header of a string refers to its value, others have nothing, or a bool's bit.

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log import rules
@@ -35,6 +34,7 @@ from fx_log.tables import (
 )
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.arrays import U8
 from fxframework.kit.scanned import Batch, Columns, Note, Timeline, sketch, value_columns
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.diagnostics import Diagnostics, Found
@@ -43,8 +43,6 @@ from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.wire.capture import BlockCapture, BlockPass, Cells, Tables
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 LISTED = 1000
 """Most components and tags in a summary."""
 LEVEL_OF = np.array(LEVELS, np.uint8)

@@ -43,6 +43,7 @@ from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, view_of
+from fxframework.kernels.arrays import I64, U8
 from fxframework.kernels.frames import Items
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.stretches import with_bits
@@ -61,8 +62,6 @@ from fxframework.wire.framing import (
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
 from fxframework.wire.records import Record
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 ROOM: Final = 1 << 15
 """Most stretches of a block."""
 BLOCK_BYTES: Final = 4 << 20

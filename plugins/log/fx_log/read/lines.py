@@ -11,21 +11,19 @@ from collections.abc import Iterator
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log.format import RingFrame
 from fx_log.read.blocks import IS_FOREIGN, LOG, BlockReader
 from fx_log.read.frames import Frames, Records
 from fx_log.read.records import LogFileRecord
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.parts import COPIED, NATURAL
 from fxframework.kit.row_texts import column_of
 from fxframework.model.strings import StringPool
 from fxframework.wire.json_rows import RowTexts, ShownRows, doubts, head_of, raw_of, when
 from fxframework.wire.many import Many
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 BLOCK_BYTES = 1 << 21
 """Bytes whose lines are written together: some ten times as many. Half of it takes longer."""
 
@@ -79,7 +77,7 @@ class LineWriter:
 
     # --- Kinds of records
 
-    def structured(self, frames: Frames) -> Mask:
+    def structured(self, frames: Frames) -> Bools:
         """Write structured records, or entries of a ring; return which their objects show."""
         records = self.reader.records_read
         suffixes = self.reader.suffixes_read
@@ -100,7 +98,7 @@ class LineWriter:
             self.put_entries(frames.take(rows), records, rows)
         return by_objects
 
-    def arguments(self, records: Many) -> Mask:
+    def arguments(self, records: Many) -> Bools:
         """Look at the arguments of records; return which records their objects show."""
         arguments = self.reader.arguments_read
         assert arguments is not None  # noqa: S101 (as above)
@@ -111,7 +109,7 @@ class LineWriter:
         by_objects[arguments.record[is_doubtful]] = True
         return by_objects
 
-    def packets(self, frames: Frames) -> Mask:
+    def packets(self, frames: Frames) -> Bools:
         """Write packets; return which their objects show."""
         packets = self.reader.records_read
         assert packets is not None  # noqa: S101 (as above)
@@ -149,10 +147,10 @@ class LineWriter:
         self.texts.templates.forget_columns()
 
 
-def in_doubt(many: Many) -> Mask:
+def in_doubt(many: Many) -> Bools:
     """Return which records, or parts of some, their fields may not give back."""
     own = many.own
-    is_doubtful: Mask = (own.short | own.odd)[many.rows_at(np.arange(many.start.size))]
+    is_doubtful: Bools = (own.short | own.odd)[many.rows_at(np.arange(many.start.size))]
     for doubt in doubts(many):
         is_doubtful |= doubt
     return is_doubtful

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.format import RingHeader
 from fxframework.errors import Rule
 from fxframework.io.words import WORD
-
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
+from fxframework.kernels.arrays import I64, U8
 
 
 class Ring:

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, ClassVar, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log import rules
@@ -51,6 +50,7 @@ from fxframework.errors import Rule, UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import WORD, view_of
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.frames import Alignment
 from fxframework.kit.realign import realigned
 from fxframework.kit.salvage import Loss
@@ -62,8 +62,6 @@ from fxframework.wire.framing import frames_of_records
 from fxframework.wire.verbs.copies import Copies, copy, is_among
 from fxframework.wire.verbs.merge import EARLIEST, MergedPart, MergeSession
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 DAMAGE = "damaged", "{} bytes are not a record; left out"
 ARGUMENT = "argument", "an argument of {} bytes cannot be decoded; left out"
 LOSSES: Final[Mapping[Rule, tuple[str, str]]] = {
@@ -308,7 +306,7 @@ def _mended(
 
 
 def _without_damage(
-    file: FramedFile, frames: Frames, lacks_suffix: Mask, *, mends: bool
+    file: FramedFile, frames: Frames, lacks_suffix: Bools, *, mends: bool
 ) -> Iterator[bytes]:
     """Yield the bytes of broken records as they shall be."""
     data = file.data

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_trace.chrome import rules
 from fx_trace.chrome.scan import KINDS, METADATA, OTHER_EVENT, Block, Event, Report, Scanner
@@ -20,15 +19,13 @@ from fx_trace.read.threads import TaskCollector, Tasks
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.arrays import I32, I64, U8
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.schema import SCOPES
 from fxframework.model.strings import StringPool
 from fxframework.wire.capture import Tasks as ThreadNumbers
 from fxframework.wire.expressions import wrapped
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 OBJECT_TYPES: Final = {"thread_name": ObjectType.THREAD, "process_name": ObjectType.PROCESS}
 """By name of metadata, what it names: objects, as traces have them."""
 SCOPE_OF_LETTER: Final = {name[0]: number for number, name in SCOPES.items()}

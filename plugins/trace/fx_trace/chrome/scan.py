@@ -19,8 +19,8 @@ from fx_trace.kinds import EVENT_NAMES
 from fx_trace.kinds import EventType as E
 from fx_trace.rules import RECORD_OVER_LIMIT
 from fxframework.errors import Rule
+from fxframework.kernels.arrays import I64
 
-I64 = NDArray[np.int64]
 Event = dict[str, Any]
 Report = Callable[..., None]
 """Takes the rule of a finding, the byte offset, and ``value`` where the rule shows one."""

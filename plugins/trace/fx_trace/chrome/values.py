@@ -15,10 +15,10 @@ from fx_trace.chrome.rules import NO_TIME
 from fx_trace.chrome.scan import Block, Report
 from fx_trace.rules import STRING_OVER_LIMIT
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.arrays import I64
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.strings import StringPool
 
-I64 = NDArray[np.int64]
 EXACT: Final = 2.0**41
 """Microseconds below which a double, times 1000, is nearest to the right integer."""
 NANOSECOND: Final = Decimal("0.001")

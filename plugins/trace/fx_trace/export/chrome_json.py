@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from fx_trace.export.events import NEVER, TEXT_BYTES, EventMaker, RowEvents, firsts
 from fx_trace.export.first_pass import (
@@ -40,6 +39,7 @@ from fx_trace.kinds import ArgType, BlobType, SchedulingType
 from fx_trace.meaning import ASYNC_SCOPE
 from fx_trace.records import LastBranches
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.parts import HEX, MARK, MICROS, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import BEFORE_ZERO, LARGE_IDS, LARGEST_EXACT, Export, empty_refusal
@@ -155,7 +155,6 @@ def _comm(name: str | None, tid: int) -> str:
     return UNFIT.sub(SPACE, name).replace("=", "_")
 
 
-I64 = NDArray[np.int64]
 COUNTERS = TABLE_CODES["counters"]
 NO_SLICE = -1
 NOT_GIVEN = -1

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace.export.first_pass import FirstPass, ends_of
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import stable_order
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.in_time import Events
 from fxframework.kit.row_texts import ArgumentTexts, Form, Members, Numbered
 from fxframework.model.table import Table
 
-I64 = NDArray[np.int64]
 NEVER = -1
 """Length of an unclosed slice."""
 TEXT_BYTES = 16 << 20

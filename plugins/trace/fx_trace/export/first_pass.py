@@ -22,7 +22,6 @@ from fxframework.model.schema import TABLE_CODES
 from fxframework.model.table import Table
 from fxframework.model.threads import Threads
 
-I64 = NDArray[np.int64]
 TIMED = ("slices", "instants", "counters", "flows", "sched", "logs")
 """Tables with times."""
 SLICES = TABLE_CODES["slices"]

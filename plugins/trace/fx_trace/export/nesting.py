@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.nesting import BEGIN, END, OTHER, OpenSlices
 from fxframework.kit.in_time import Events
 from fxframework.model.strings import TextColumn
 
-I64 = NDArray[np.int64]
 SLICE = BEGIN
 ALONE = END
 ON_THREAD = OTHER

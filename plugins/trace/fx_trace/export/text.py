@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_trace.export.events import NEVER, EventMaker, RowEvents
 from fx_trace.export.first_pass import (
@@ -17,6 +16,7 @@ from fx_trace.export.first_pass import (
 from fx_trace.export.windows import last_offset, windows
 from fx_trace.kinds import ArgType, SchedulingType
 from fx_trace.meaning import ASYNC_SCOPE
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.parts import HEX, LENGTH, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell
 from fxframework.kit.export import Export, empty_refusal
@@ -26,8 +26,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, FLOW_PHASES, SCOPES, THREAD_STATES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
-
-I64 = NDArray[np.int64]
 
 
 class TextExport(Export):

@@ -11,14 +11,13 @@ from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64
 from fxframework.kit.row_texts import string_bytes
 from fxframework.model.capture import Capture, under_views
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
 
-I64 = NDArray[np.int64]
 ROWS = 1 << 16
 """Rows of a batch."""
 TEXT_BYTES = 8 << 20

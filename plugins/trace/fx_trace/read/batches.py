@@ -16,12 +16,12 @@ from fx_trace.meaning import ASYNC_SCOPE, EVENTS_OF, KIND_OF_SLICE, A, E, are_ro
 from fx_trace.read.chunks import Chunk
 from fx_trace.read.first_pass import EventPass
 from fx_trace.read.match import durations
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.buffers import gathered
 from fxframework.kit.scanned import Batch, Columns, value_columns
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 
-I64 = NDArray[np.int64]
 WAKER_TYPES = (
     A.INT32, A.UINT32, A.INT64, A.UINT64, A.KOID
 )  # fmt: skip

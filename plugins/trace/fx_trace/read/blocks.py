@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_trace import records as r
 from fx_trace import rules
@@ -28,6 +27,7 @@ from fx_trace.read.frames import SPEAKING, TraceFile, TraceFrames, trace_format
 from fx_trace.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import Clock
@@ -46,8 +46,6 @@ from fxframework.wire.state import ScopedRegistrations
 if TYPE_CHECKING:
     from fx_trace.records import TraceRecord
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 AS_IT_IS = 1 << 62
 """What findings show is a number as it is, if that is below."""
 EVENT_TYPE: Any
@@ -249,12 +247,12 @@ class Spoken(NamedTuple):
     """The rows of the run that these are in."""
 
 
-def places_of(mask: Mask) -> Any:
+def places_of(mask: Bools) -> Any:
     """Return where a mask holds: an index, or a slice of all."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
-def some_of(note: Noted, where: Mask) -> Noted:
+def some_of(note: Noted, where: Bools) -> Noted:
     """Return some of the findings by a rule."""
     names = ("rows", "offsets", "values", "places", "items")
     columns = {name: getattr(note, name)[where] for name in names}
@@ -620,7 +618,7 @@ class TraceBlocks(BlockReader):
             last_row = rows[with_rate][-1]
             provider.rate_at = int(run.places[last_row])
 
-    def take_rates(self, rows: I64, rates: I64, has_base: Mask, bases: I64, walls: I64) -> None:
+    def take_rates(self, rows: I64, rates: I64, has_base: Bools, bases: I64, walls: I64) -> None:
         """Let the speaker have rates from some rows on, each of which is one, in order."""
         tables = self.speakers
         timed = np.flatnonzero(has_base & (walls != -1))
@@ -741,13 +739,13 @@ class TraceBlocks(BlockReader):
             reference.note(unknown)
             reference.note(is_lent & ~unknown, LENT)
 
-    def find_codes(self, reference: Reference) -> Mask:
+    def find_codes(self, reference: Reference) -> Bools:
         """Find the codes of strings or threads; return which the speakers did not register."""
         registrations = self.registrations[reference.table]
         numbers = reference.numbers
         ordinals = reference.ordinals
         codes = registrations.find_own(numbers, ordinals, reference.codes)
-        is_lent: Mask = codes < 0
+        is_lent: Bools = codes < 0
         if is_lent.all():
             codes[:] = registrations.find_lent(numbers, ordinals)
         elif is_lent.any():

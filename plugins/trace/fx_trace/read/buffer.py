@@ -15,8 +15,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
@@ -26,14 +24,12 @@ from fx_trace.read.frames import sizes_end
 from fx_trace.records import TraceRecord
 from fxframework.errors import Rule, refusal
 from fxframework.io.words import WORD
+from fxframework.kernels.arrays import U8
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import record_of_json
 from fxframework.wire import declarations as declare
 from fxframework.wire.fields import Bits, Values
 from fxframework.wire.state import State
-
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 
 ONESHOT = MODE_NAMES[BufferingMode.ONESHOT]
 

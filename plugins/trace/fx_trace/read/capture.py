@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
@@ -26,6 +25,7 @@ from fx_trace.read.tables import SCHEMAS, STREAMED
 from fx_trace.rules import RULES
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.arrays import I64
 from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND, Clock
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from fx_trace.records import TraceRecord
     from fxframework.model.diagnostics import Diagnostics
 
-I64 = NDArray[np.int64]
 LISTED = 1000
 """Providers and clocks that a summary lists."""
 WITH_ARGUMENTS = frozenset(["args", "counters", "sched", "trace_objects"])

@@ -23,9 +23,9 @@ from fx_trace.meaning import (
 from fx_trace.read.chunks import Chunk, filled_of
 from fx_trace.read.threads import TaskCollector, Tasks
 from fxframework.io.source import Source
+from fxframework.kernels.arrays import I64
 from fxframework.model.strings import StringPool
 
-I64 = NDArray[np.int64]
 ROWS_OF = {
     "sched": "sched", "logs": "logs", "args": "args", "blobs": "blobs", "objects": "trace_objects",
     "profiler": "trace_profiler", "counters": "counters",

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from fx_trace.meaning import COLUMNS, Cells
 from fxframework.io.spill import Spill
 from fxframework.io.words import WORD
+from fxframework.kernels.arrays import I64
 
-I64 = NDArray[np.int64]
 ALIASES = {"time": ("ticks",), "finish": ("word", "time")}
 """Columns that may be the same as another one."""
 

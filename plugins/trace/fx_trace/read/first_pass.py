@@ -20,6 +20,7 @@ from fx_trace.read.rows import RowReader
 from fx_trace.read.threads import TaskCollector
 from fxframework.io.limits import Limits
 from fxframework.io.source import RELEASED
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.sorting import order_and_keys
 from fxframework.kit.runs import SortedRuns
@@ -27,7 +28,6 @@ from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.wire.findings import Findings
 
-I64 = NDArray[np.int64]
 BLOCK = 1 << 17
 """Rows that are looked at together."""
 UNLIMITED_DEPTH = 1 << 30

@@ -22,6 +22,7 @@ from fx_trace.read.cursor import Tables, TraceCursor
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX, WORD, view_of
+from fxframework.kernels.arrays import I64
 from fxframework.wire.blocks import plan_for
 from fxframework.wire.contents import Likely, contents_of, resumption_by_contents
 from fxframework.wire.cursor import ShortError
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from fxframework.wire.framing import Resumption
     from fxframework.wire.records import Layout
 
-I64 = NDArray[np.int64]
 AT_ONCE = 1 << 13
 """Rows that the loop finds at a time, of those that are listed together."""
 SPECIAL = -1

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
@@ -41,11 +40,9 @@ from fx_trace.records import (
 )
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import U64_MAX, WORD
+from fxframework.kernels.arrays import I64
 from fxframework.model.capture import OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
-
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 
 COUNTED_AS = {PADDING: wire.KIND_PADDING, DAMAGED: wire.KIND_DAMAGED, HEADER: -1}
 """The numbers of the kinds as which stretches count that have no records; -1 for none."""

@@ -21,6 +21,7 @@ from fx_trace.read.frames import TraceFile
 from fx_trace.records import TraceRecord
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.parts import NATURAL
 from fxframework.kernels.templates import Cell
 from fxframework.kit.lossless import LosslessRecord
@@ -30,9 +31,6 @@ from fxframework.wire.json_rows import RowTexts, ShownRows, is_said, is_shown, j
 from fxframework.wire.known import CODE, LENGTH, START
 from fxframework.wire.lines import LineReader
 from fxframework.wire.runs import Run
-
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 class TraceLines(TraceBlocks, LineReader):
@@ -125,10 +123,10 @@ class TraceRows(ShownRows):
         ]
         return [*members, *super().fields()]
 
-    def presence(self, field: Any) -> Mask:
+    def presence(self, field: Any) -> Bools:
         """Return in which rows a field is shown."""
         if isinstance(field, OptionalBits):
-            is_set: Mask = self.column(field) != 0
+            is_set: Bools = self.column(field) != 0
             return is_set
         return super().presence(field)
 
@@ -201,10 +199,10 @@ class TraceRows(ShownRows):
         """Return the process of a thread by its code."""
         return self.thread_of(code)[0]
 
-    def by_number(self, field: Any) -> Mask:
+    def by_number(self, field: Any) -> Bools:
         """Return in which rows a reference that is there is a number."""
         if isinstance(field, Thread):
-            is_number: Mask = self.column(field.index) != 0
+            is_number: Bools = self.column(field.index) != 0
             return is_number
         return super().by_number(field)
 

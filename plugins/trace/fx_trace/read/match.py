@@ -20,6 +20,7 @@ from fx_trace.read.steps_back import StepsBack
 from fxframework.errors import Rule
 from fxframework.io import arena
 from fxframework.io.spill import Spill
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.nesting import ANY_NAME, BEGIN, END, OTHER, SPAN, Nesting
 from fxframework.kernels.pools import PairMap
@@ -27,8 +28,6 @@ from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings, FoundAt
 
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 KINDS: Final = 256
 """More than there are types of events."""
 WHAT: Final = np.full(KINDS, OTHER, np.uint8)

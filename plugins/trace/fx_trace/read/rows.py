@@ -39,6 +39,7 @@ from fx_trace.read.frames import SPECIAL, TraceFile, trace_format
 from fx_trace.read.threads import GONE, FirstUses, TaskCollector, Tasks, Threads
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
+from fxframework.kernels.arrays import I32, I64
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.pools import codes_of
 from fxframework.kernels.sorting import begins_of_runs, dense, ends_of_runs
@@ -50,9 +51,6 @@ from fxframework.wire.many import Entered, Many, Reference
 from fxframework.wire.runs import Block, Run, enter_texts
 from fxframework.wire.state import Registrations
 
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-Mask = NDArray[np.bool_]
 Ordinals = Callable[[], I64]
 """Gives the rows of the run that arguments are of, which mostly nobody asks for."""
 ARGUMENT = r.Argument.layout.by_name

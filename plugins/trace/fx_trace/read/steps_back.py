@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.nesting import BEGIN, NEVER_ENDS, SPAN
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
 
-I64 = NDArray[np.int64]
 EARLIEST = -NEVER_ENDS - 1
 LAST_TIME, LAST_BEGIN, LAST_END = range(3)
 """Rows of what is known of each thread: the time of its last event; when the last slice began, and

@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 
 from fx_trace.kinds import ObjectType, SchedulingType
 from fx_trace.read.chunks import Chunk
+from fxframework.kernels.arrays import I32, I64, U64
 from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.strings import StringPool
 
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-U64 = NDArray[np.uint64]
 NAMELESS = -1
 GONE = 1 << 30
 """Numbers of threads from here on are those of indexes that nobody registered."""

@@ -29,13 +29,13 @@ from fx_trace.write.pack import (
 from fx_trace.write.table_items import MAKERS, ExtraArgument, TableItems, Tables, cut_lengths
 from fxframework.errors import refusal
 from fxframework.io.words import WORD
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-I64 = NDArray[np.int64]
 TABLES = tuple(MAKERS)
 """Tables that become records, in the order in which rows of the same time are written."""
 NAMES = ("processes", "threads")

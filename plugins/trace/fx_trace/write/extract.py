@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace.kinds import RecordType
@@ -39,12 +38,11 @@ from fx_trace.write.selected import (
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.words import WORD
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 from fxframework.wire.verbs.copies import Copies
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 OPEN_SLICES = (KEEP, CLOSE, DROP)
 """Ways to handle slices that begin before the stretch of time or end after it."""
 BLOCK = 1 << 19
@@ -423,18 +421,18 @@ def reused_slots(headers: I64) -> I64:
     provider = ids[np.cumsum(begins)[rows]]
     _, first_use = np.unique(np.column_stack((provider, indexes)), axis=0, return_index=True)
     is_of_default = provider == 0
-    is_reused: Mask = np.isin(indexes, indexes[is_of_default]) & ~is_of_default
+    is_reused: Bools = np.isin(indexes, indexes[is_of_default]) & ~is_of_default
     is_reused |= ~np.isin(np.arange(rows.size), first_use)
     return rows[is_reused]
 
 
-def is_metadata(headers: I64, *kinds: int) -> Mask:
+def is_metadata(headers: I64, *kinds: int) -> Bools:
     """Return which records are metadata of these kinds."""
     is_of_kind = np.isin(METADATA_KIND.of(headers), kinds)
     is_metadata = TYPE.of(headers) == RecordType.METADATA
     return np.asarray(is_metadata & is_of_kind)
 
 
-def begins_provider(headers: I64) -> Mask:
+def begins_provider(headers: I64) -> Bools:
     """Return which records start the section of a provider."""
     return is_metadata(headers, wire.MetadataType.PROVIDER_INFO, wire.MetadataType.PROVIDER_SECTION)

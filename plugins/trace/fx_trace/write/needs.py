@@ -22,6 +22,7 @@ from fx_trace.read.blocks import Pairs, TraceBlocks
 from fx_trace.read.frames import TraceFile, TraceFrames, trace_format
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.strings import StringPool
@@ -31,9 +32,7 @@ from fxframework.wire.many import ClassRows, Many, Reference
 from fxframework.wire.runs import Block, Run
 from fxframework.wire.state import Registrations
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Owners = tuple[I64, Mask, Mask | None]
+Owners = tuple[I64, Bools, Bools | None]
 """Of the rows of a run: words, whether they are kept, and whether they are undecided objects."""
 Columns = TypeVar("Columns", bound=tuple[I64, ...])
 MAYBE = 2
@@ -183,7 +182,7 @@ class Needs(TraceBlocks):
         self.loans: list[Loans] = []
         self.large: list[tuple[int, bytes]] = []
         """The words of large records that are kept, with their categories."""
-        self.lent: dict[int, Mask] = {}
+        self.lent: dict[int, Bools] = {}
         """By the id of a reference: which of them are to what provider 0 registered."""
 
     def run(self) -> None:
@@ -310,12 +309,12 @@ class Needs(TraceBlocks):
             is_unknown = self.frames.faults[: run.count] == rules.UNKNOWN_RECORD
             self.mark[words[: run.count][is_unknown]] = 1
 
-    def is_within(self, run: Run, rows: SoundRows) -> Mask:
+    def is_within(self, run: Run, rows: SoundRows) -> Bools:
         """Return which records are in the stretch of time."""
         times = rows.column("timestamp").view(np.uint64)
         start, stop = self.clock_bounds(run)[rows.ordinals].T
         is_endless = stop == np.uint64(U64_MAX)
-        is_within: Mask = (times >= start) & ((times < stop) | is_endless)
+        is_within: Bools = (times >= start) & ((times < stop) | is_endless)
         return is_within
 
     def clock_bounds(self, run: Run) -> NDArray[np.uint64]:
@@ -336,12 +335,12 @@ class Needs(TraceBlocks):
         column: NDArray[np.uint64] = np.broadcast_to(bounds_by_row, (run.rows, 2))
         return column
 
-    def is_wanted(self, rows: SoundRows) -> Mask:
+    def is_wanted(self, rows: SoundRows) -> Bools:
         """Return which records are of wanted threads."""
         if self.part.everything:
             return np.ones(rows.words.size, bool)
         threads = self.threads.find(*self.koids(rows, "thread"))
-        is_wanted: Mask = np.isin(threads, self.wanted)
+        is_wanted: Bools = np.isin(threads, self.wanted)
         return is_wanted
 
     def koids(self, rows: SoundRows, name: str) -> tuple[I64, I64]:
@@ -425,7 +424,7 @@ class Needs(TraceBlocks):
         reference.codes[index == 0] = -1
         return reference
 
-    def described(self, rows: SoundRows, is_object: Mask) -> Objects:
+    def described(self, rows: SoundRows, is_object: Bools) -> Objects:
         """Return the objects that records describe."""
         process = np.zeros(rows.words.size, np.int64)
         if rows.cls is r.UserspaceObject:

@@ -18,6 +18,7 @@ from fx_trace import records as r
 from fx_trace.indexed import Thread
 from fx_trace.kinds import MAX_ARGS, MAX_RECORD_WORDS, STRING_FIELD_BYTES, ArgType, EventType
 from fxframework.io.words import WORD
+from fxframework.kernels.arrays import I64, U8, Bools
 from fxframework.kernels.sorting import joined_ranges
 from fxframework.model.strings import TextColumn
 from fxframework.wire.column_records import ColumnRecords, laid_out
@@ -25,9 +26,6 @@ from fxframework.wire.json_columns import Column
 from fxframework.wire.json_shapes import Shape
 from fxframework.wire.state import State
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-Mask = NDArray[np.bool_]
 SWITCH, WAKEUP, LEGACY_SWITCH, LOG = range(16, 20)
 """Kinds of items beyond the types of events."""
 STATE = State()
@@ -126,7 +124,7 @@ class Block(NamedTuple):
     """The items of one block, and ends of items, in the order of the file."""
 
     item: I64
-    is_end: Mask
+    is_end: Bools
     kind: I64
     time: I64
     word: I64

@@ -21,11 +21,11 @@ from fxframework.errors import WriteRefusedError, refusal
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK
 from fxframework.io.words import WORD, pad8
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kit.lossless import BlockPacker, RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
 
-I64 = NDArray[np.int64]
 MOST_BYTES = 1 << 63
 """More than an image has."""
 

@@ -47,6 +47,7 @@ from fxframework.errors import Rule, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import U64_MAX, WORD
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.frames import Alignment
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kit.realign import realigned
@@ -62,8 +63,6 @@ from fxframework.wire.records import references
 from fxframework.wire.runs import Block, Run
 from fxframework.wire.verbs.copies import Copies, copy
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 NOBODY = (0, 0)
 """The thread written for one that was never registered, as in libtrace."""
 WITH_TIME = {Event, *TIMED} - {LargeBlobWithMetadata}
@@ -373,14 +372,14 @@ class SalvageReader(TraceBlocks):
         (offset,) = self.file.offset_of(np.array([place]))
         return int(offset)
 
-    def lose_damage(self, run: Run, is_copied: Mask, every_row: I64) -> None:
+    def lose_damage(self, run: Run, is_copied: Bools, every_row: I64) -> None:
         """Leave out records whose contents do not fit."""
         rows = every_row[every_row < run.count]
         is_copied[rows] = False
         for place, nbytes in zip(run.places[rows].tolist(), run.sizes[rows].tolist(), strict=True):
             self.lose(place, nbytes, rules.CONTENTS_OVERRUN)
 
-    def lose_stretches(self, run: Run, is_copied: Mask, rows: I64) -> None:
+    def lose_stretches(self, run: Run, is_copied: Bools, rows: I64) -> None:
         """Leave out what is not a record."""
         is_copied[rows] = False
         for row, fault in zip(rows.tolist(), self.frames.faults[rows].tolist(), strict=True):
@@ -410,7 +409,7 @@ class SalvageReader(TraceBlocks):
             self.between.append((place, record))
 
     def lose_timeless(
-        self, run: Run, is_copied: Mask, many: Many, first_ticks: Any, last_ticks: Any
+        self, run: Run, is_copied: Bools, many: Many, first_ticks: Any, last_ticks: Any
     ) -> None:
         """Leave out records with times that do not fit 63 bits of nanoseconds."""
         fields = many.layout.by_name
@@ -445,7 +444,7 @@ class SalvageReader(TraceBlocks):
 
     # --- What is put in
 
-    def complete(self, run: Run, is_copied: Mask) -> None:
+    def complete(self, run: Run, is_copied: Bools) -> None:
         """Put in the registrations that records lack which are copied."""
         if not self.lent:
             return
@@ -458,7 +457,7 @@ class SalvageReader(TraceBlocks):
                 record, _ = self.without_tables.read(self.file.view, place, end, header)
                 is_copied[row] = self.register(place, record, lacking)
 
-    def missing_by_row(self, run: Run, is_copied: Mask) -> dict[int, list[Missing]]:
+    def missing_by_row(self, run: Run, is_copied: Bools) -> dict[int, list[Missing]]:
         """Return what may have to be registered before records, in the order of rows.
 
         That is what each speaker refers to first, and what changes for it since.
@@ -623,7 +622,7 @@ class _ImageReader(SalvageReader):
 class _CountingReader(SalvageReader):
     """Reads an image for what it has, without what it lacks."""
 
-    def complete(self, run: Run, is_copied: Mask) -> None:
+    def complete(self, run: Run, is_copied: Bools) -> None:
         """Put in nothing."""
         del run, is_copied
         self.lent = []

@@ -15,6 +15,7 @@ from fx_trace.read.chunks import Chunk
 from fx_trace.records import SIZE
 from fx_trace.write.needs import MAYBE, tick
 from fxframework.io.words import WORD
+from fxframework.kernels.arrays import I64, U8, Bools
 from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.rows import category_mask, thread_mask
@@ -22,9 +23,6 @@ from fxframework.model.schema import FLOW_BEGIN, FLOW_STEP, SWITCH, WAKEUP
 from fxframework.model.selection import Selection
 from fxframework.model.skipped import SkippedSlices
 
-U8 = NDArray[np.uint8]
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 KEEP = "keep"
 CLOSE = "close"
 DROP = "drop"
@@ -56,7 +54,7 @@ class FlowPoints(NamedTuple):
     id: I64
     phase: U8
     time: I64
-    is_wanted: Mask
+    is_wanted: Bools
 
 
 class SelectedRecords:
@@ -81,11 +79,11 @@ class SelectedRecords:
         self.moved: list[MovedSlices] = []
         self.running = np.zeros(0, np.int64)
         """Thread koids of the scheduling records that are kept."""
-        self.is_wanted_thread: Mask = np.ones(self.passed.tasks.pids.size, bool)
+        self.is_wanted_thread: Bools = np.ones(self.passed.tasks.pids.size, bool)
         threads = thread_mask(selection, capture)
         if threads is not None:
             self.is_wanted_thread = threads.astype(bool)
-        self._is_wanted_category: Mask = np.ones(len(capture.strings), bool)
+        self._is_wanted_category: Bools = np.ones(len(capture.strings), bool)
         categories = category_mask(selection, capture)
         if categories is not None:
             self._is_wanted_category = categories.astype(bool)
@@ -177,14 +175,14 @@ class SelectedRecords:
         is_marked[ends[closes]] = self._is_chosen_slice[closed_slice[closes]]
         self.mark[chunk.events.offset[is_marked] // WORD] = 1
 
-    def _is_wanted(self, chunk: Chunk) -> Mask:
+    def _is_wanted(self, chunk: Chunk) -> Bools:
         """Return of which events of a chunk thread and category are selected."""
         events = chunk.events
-        is_wanted: Mask = self.is_wanted_thread[events.thread]
+        is_wanted: Bools = self.is_wanted_thread[events.thread]
         is_wanted &= self._is_wanted_category[events.category]
         return is_wanted
 
-    def _is_within(self, times: I64) -> Mask:
+    def _is_within(self, times: I64) -> Bools:
         """Return which times are in the stretch of time."""
         return np.asarray((times >= self.start) & (times <= self.last))
 

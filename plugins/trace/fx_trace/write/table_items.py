@@ -27,6 +27,7 @@ from fx_trace.write.pack import (
     Messages,
     Switches,
 )
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.nesting import unfolded
 from fxframework.kernels.sorting import begins_of_runs, outer_first, places_among, stable_order
 from fxframework.model.schema import TABLE_CODES
@@ -37,8 +38,6 @@ GREATEST_STATE = ContextSwitch.layout.place("outgoing_state").mask
 GREATEST_LEGACY_CPU = LegacyContextSwitch.layout.place("cpu").mask
 GREATEST_PRIORITY = LegacyContextSwitch.layout.place("outgoing_priority").mask
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 CONTINUATION = range(0x80, 0xC0)
 """Bytes of UTF-8 that begin no character."""
 LAST = 1 << 62
@@ -113,7 +112,7 @@ class TableItems:
             return np.arange(self.first, self.first + self.time.size)
         return self.events  # slices come first, so that their rows are their items
 
-    def items_of(self, parents: I64) -> tuple[I64, Mask | None]:
+    def items_of(self, parents: I64) -> tuple[I64, Bools | None]:
         """Return the items of the rows with these numbers, and which exist, if some do not."""
         index = rows_of(self.table, parents)
         exists = None
@@ -269,7 +268,7 @@ def forms_of_slices(table: Table, kinds: NDArray[np.uint8]) -> NDArray[np.uint8]
 
 
 def events_of_slices(
-    table: Table, threads: NDArray[Any], forms: NDArray[np.uint8], is_async: Mask
+    table: Table, threads: NDArray[Any], forms: NDArray[np.uint8], is_async: Bools
 ) -> I64:
     """Return the begins and ends of slices (see ``TableItems.events``).
 
@@ -281,7 +280,7 @@ def events_of_slices(
 
 
 def nested_events(
-    table: Table, threads: NDArray[Any], forms: NDArray[np.uint8], is_async: Mask
+    table: Table, threads: NDArray[Any], forms: NDArray[np.uint8], is_async: Bools
 ) -> I64:
     """Return begins, and the ends that are written, as the slices nest."""
     # Asynchronous slices enclose nothing: they are on a thread of their own. Those of no thread,

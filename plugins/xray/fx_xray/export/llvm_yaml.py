@@ -25,6 +25,7 @@ from fx_xray.read.capture import EventCapture
 from fx_xray.read.views import whole_of
 from fx_xray.read.yaml_text import quoted
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.parts import NATURAL, TEXT
 from fxframework.kernels.templates import Templates
 from fxframework.kit.export import decoded
@@ -33,7 +34,6 @@ from fxframework.kit.row_texts import Numbered
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 
-I64 = NDArray[np.int64]
 READABLE: Final = "1"
 """The version that llvm-xray reads back."""
 KINDS: Final[Mapping[int, str]] = {

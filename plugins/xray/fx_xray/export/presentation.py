@@ -19,15 +19,13 @@ from fx_xray import format as wire
 from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG
 from fx_xray.read.events import Events, joined, parts_of, picked
 from fx_xray.read.views import chosen_events, whole_of
+from fxframework.kernels.arrays import I64, U64
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import Export, decoded, empty_refusal
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND, Clock
-
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
 
 ENTRIES: Final = frozenset({ENTER, ENTER_ARG})
 """Kinds of events that begin a call."""

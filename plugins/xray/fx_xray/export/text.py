@@ -14,7 +14,6 @@ from fx_xray.export.presentation import (
     ENTRIES,
     HELD,
     NOTHING,
-    U64,
     Batch,
     EventExport,
     Names,
@@ -29,6 +28,7 @@ from fx_xray.format import CUSTOM, FUNCTION_NAMES, NO_CPU, TYPED
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fx_xray.read.views import Calls, Matched, whole_of
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64, U64
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, TEXT
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.kernels.templates import Cell, Templates
@@ -39,7 +39,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import TextColumn
 
-I64 = NDArray[np.int64]
 CPUS: Final = 1 << 16
 KINDS: Final = 8
 """More than there are numbers of CPUs, and kinds of events: two numbers make one key."""

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from fx_xray.export.presentation import (
     ENTRIES,
     HELD,
-    U64,
     Batch,
     SingleExport,
     argument_members,
@@ -27,15 +26,14 @@ from fx_xray.export.presentation import (
 from fx_xray.format import BASIC_PID_VERSION, CUSTOM, TYPED
 from fx_xray.read.columns import let_rise_on
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
-from fx_xray.read.views import Bools, Calls, Matched, whole_of
+from fx_xray.read.views import Calls, Matched, whole_of
 from fxframework.io.sink import Sink
+from fxframework.kernels.arrays import I64, U64, Bools
 from fxframework.kernels.parts import MICROS, NATURAL, TEXT
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.row_texts import Lines, Numbered, json_string
 from fxframework.model.capture import Capture
-
-I64 = NDArray[np.int64]
 
 FRAMES: Final = 1 << 14
 """Frames written together."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_xray import rules
 from fx_xray.format import (
@@ -27,9 +26,9 @@ from fx_xray.format import (
 from fx_xray.read.buffers import Frames, Notes, SoundRows
 from fx_xray.read.columns import latest, shifted
 from fx_xray.read.frames import ROOM, Records
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import begins_of_runs
 
-I64 = NDArray[np.int64]
 TYPE_BYTES = 2
 THREADS = 1 << 32
 """More numbers of threads than there are."""

@@ -16,12 +16,11 @@ from fx_xray.read.log import Log
 from fx_xray.read.match import Rows
 from fx_xray.read.symbols import FunctionNames, code_of
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
+from fxframework.kernels.arrays import I64, U8
 from fxframework.kit.scanned import Batch, Columns, task_columns
 from fxframework.model.schema import CALL, TABLE_CODES
 from fxframework.model.table import ColumnData
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 _ARGUMENT_TYPE, _EVENT_TYPE, _DATA_TYPE = 4, 2, 10
 """Of `args`: uint64, uint32, blob."""
 _BUFFER_COLUMNS = tuple(

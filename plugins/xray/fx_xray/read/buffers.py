@@ -61,13 +61,11 @@ from fx_xray.format import (
 from fx_xray.read.columns import latest, shifted
 from fx_xray.read.frames import IS_EVENT, ROOM, FdrPolicy, GatheredParts, Records, Rows
 from fxframework.errors import Rule
+from fxframework.kernels.arrays import I64, U8, Bools
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, joined_ranges
 from fxframework.model.diagnostics import Found
 from fxframework.wire.findings import FIELDS, findings_of
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-Bools = NDArray[np.bool_]
 MOST_CUTS: Final = 1000
 """Records that were cut in half and are mended; a file that seems to have more is not mended any
 further."""

@@ -29,14 +29,13 @@ from fx_xray.read.symbols import FunctionNames, Symbols
 from fx_xray.read.tables import CALLS, SCHEMAS
 from fx_xray.rules import RULES
 from fxframework.io.source import Source
+from fxframework.kernels.arrays import U8
 from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture, listed_notes
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Found
 from fxframework.model.schema import TableSchema
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 MODES = ("flight data recorder", "basic")
 """Names of the modes, by whether it is basic mode."""
 

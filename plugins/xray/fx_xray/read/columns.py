@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.sorting import begins_of_runs, stable_order
-
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 def latest(mask: Bools) -> I64:

@@ -26,8 +26,8 @@ from fx_xray.read.instr_map import (
 )
 from fx_xray.read.source_lines import SourceLines, Stream
 from fxframework.errors import UnreadableError
+from fxframework.kernels.arrays import U8
 
-U1 = NDArray[np.uint8]
 LEAST_SECTION: Final = {32: 40, 64: 64}
 """Bytes of a section's header, by the class of the file."""
 
@@ -47,7 +47,7 @@ FUNCTION_TYPES: Final = (2, 10)
 """Of symbols: functions, and those that are resolved at run time."""
 
 
-def read_elf(data: U1, path: str) -> InstrumentationMap:
+def read_elf(data: U8, path: str) -> InstrumentationMap:
     """Return the map of a program. Raises UnreadableError if it is invalid, or has none."""
     return _Elf(data, path).read()
 
@@ -55,7 +55,7 @@ def read_elf(data: U1, path: str) -> InstrumentationMap:
 class _Elf:
     """Reads the map of a program."""
 
-    def __init__(self, data: U1, path: str) -> None:
+    def __init__(self, data: U8, path: str) -> None:
         self._data = data
         self._path = path
 
@@ -102,7 +102,7 @@ class _Elf:
                 sections[index] = elf.get_section(index)
         return sections
 
-    def _bytes(self, section: Any) -> U1:
+    def _bytes(self, section: Any) -> U8:
         """Return what of a section is in the file."""
         if section["sh_type"] == "SHT_NOBITS":
             return self._data[:0]
@@ -198,7 +198,7 @@ class _Elf:
                     return self._table(rows[functions], self._bytes(names))
         return self._table(np.zeros(0, np.dtype(SYMBOLS[self._bits])), self._data[:0])
 
-    def _table(self, rows: NDArray[Any], names: U1) -> SymbolTable:
+    def _table(self, rows: NDArray[Any], names: U8) -> SymbolTable:
         value = rows["value"].astype(np.uint64)
         if self._machine == "EM_ARM":
             value &= ~np.uint64(1)

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT
 from fx_xray.read.columns import are_back, let_rise
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import NS_PER_SECOND, Clock
-
-I64 = NDArray[np.int64]
 
 
 class Events(NamedTuple):

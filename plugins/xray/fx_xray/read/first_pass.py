@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_xray.read.log import Log
 from fx_xray.read.match import Matcher, Rows, beyond, exited
 from fxframework.io.limits import Limits
+from fxframework.kernels.arrays import I64
 from fxframework.kit.scanned import FirstPass, Notes, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 
-I64 = NDArray[np.int64]
 FEW = 1 << 16
 """Ids of functions that are gathered at once."""
 

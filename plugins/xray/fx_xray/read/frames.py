@@ -12,7 +12,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_xray import rules
 from fx_xray.format import (
@@ -44,6 +43,7 @@ from fx_xray.format import (
 )
 from fx_xray.read.columns import latest
 from fxframework.errors import Rule
+from fxframework.kernels.arrays import I64, U8, Bools
 from fxframework.model.diagnostics import Found
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.framing import frames_by_first_byte
@@ -52,9 +52,6 @@ from fxframework.wire.many import FileNumbers
 if TYPE_CHECKING:
     from fxframework.kernels.frames import Frames as KernelFrames
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-Bools = NDArray[np.bool_]
 ROOM: Final = 1 << 16
 """Most records of a block."""
 LEAST: Final = 32

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
 from fxframework.errors import UnreadableError
 from fxframework.io.source import Source
+from fxframework.kernels.arrays import I64, U8, U64
 from fxframework.registry import lazy
 
 if TYPE_CHECKING:
@@ -53,9 +54,6 @@ ENTRIES: Final = {
          ("padding", "u1", 5)],
 }  # fmt: skip
 """An entry of the map, by the class of the file."""
-U1 = NDArray[np.uint8]
-I8 = NDArray[np.int64]
-U8 = NDArray[np.uint64]
 
 
 class SledKind(IntEnum):
@@ -103,16 +101,16 @@ class Faults:
 class Sleds(NamedTuple):
     """The entries of a map, all of shape (n,)."""
 
-    id: I8
+    id: I64
     """Id of the function."""
-    address: U8
+    address: U64
     """Of the sled, in its object."""
-    function: U8
+    function: U64
     """Of the function."""
-    kind: U1
+    kind: U8
     always: NDArray[np.bool_]
     """Whether it is instrumented whatever its size."""
-    version: U1
+    version: U8
 
 
 @attrs.frozen
@@ -271,15 +269,15 @@ def _map_in(source: Source, path: str) -> InstrumentationMap:
 class SymbolTable(NamedTuple):
     """Symbols of functions, by section, address and size, each of shape (n,); and their names."""
 
-    place: I8
-    value: U8
-    size: U8
-    name: I8
-    strings: U1
+    place: I64
+    value: U64
+    size: U64
+    name: I64
+    strings: U8
 
     @classmethod
     def of(
-        cls, place: I8, value: NDArray[Any], size: NDArray[Any], name: NDArray[Any], strings: U1
+        cls, place: I64, value: NDArray[Any], size: NDArray[Any], name: NDArray[Any], strings: U8
     ) -> SymbolTable:
         """Return symbols that are in any order."""
         order = np.lexsort((size, value, place))
@@ -305,7 +303,7 @@ class SymbolTable(NamedTuple):
         return text.decode("utf-8", "replace") or None, start + size
 
 
-def _until_zero(data: U1, start: int) -> bytes:
+def _until_zero(data: U8, start: int) -> bytes:
     """Return bytes from a place to before the next zero, or to the end."""
     length = 64
     while True:
@@ -323,7 +321,9 @@ _ReadLines = Callable[[], "SourceLines | None"]
 class _ProgramFunctions(Functions):
     """Functions of a program: symbols and lines are read when they are first asked for."""
 
-    def __init__(self, symbols: _ReadSymbols, lines: _ReadLines, addresses: U8, places: I8) -> None:
+    def __init__(
+        self, symbols: _ReadSymbols, lines: _ReadLines, addresses: U64, places: I64
+    ) -> None:
         super().__init__({})
         self._symbols = cache(symbols)
         self._lines = cache(lines)
@@ -355,13 +355,13 @@ class _ProgramFunctions(Functions):
         return lines.at(int(self._addresses[id - 1]), end)
 
 
-def whole_rows(data: U1, fields: Any, order: str = "<") -> NDArray[Any]:
+def whole_rows(data: U8, fields: Any, order: str = "<") -> NDArray[Any]:
     """Return bytes as rows of a table; those of a row that is cut off are not looked at."""
     row = np.dtype(fields).newbyteorder(order)
     return data[: data.size - data.size % row.itemsize].view(row)
 
 
-def targets_of(rows: NDArray[Any], section_address: int, bits: int) -> Iterator[U8]:
+def targets_of(rows: NDArray[Any], section_address: int, bits: int) -> Iterator[U64]:
     """Yield the addresses of the sleds of entries, and of their functions, each of shape (n,)."""
     is_relative = rows["version"] >= RELATIVE_VERSION
     entry_bytes = np.uint64(rows.itemsize)

@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fx_xray import rules
 from fx_xray.format import HEADER_BYTES, KIND_NAMES, Dialect, FileHeader
@@ -20,6 +19,7 @@ from fx_xray.read.decoder import Walk as RecordWalk
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import view_of
+from fxframework.kernels.arrays import I64
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.wire.expressions import Register
 from fxframework.wire.format import Format, kinds_of
@@ -28,7 +28,6 @@ from fxframework.wire.lines import LineReader
 from fxframework.wire.runs import Run
 from fxframework.wire.state import Change
 
-I64 = NDArray[np.int64]
 BEGIN, END, KIND, FAULT, BLOCK, TSC, CALLED, BEGINS_BUFFER = range(8)
 """What is listed of each record: a ``Frame``, and one more."""
 ASKS = 2

@@ -41,14 +41,13 @@ from fx_xray.read.timeline import BasicThreads, FdrThreads, ThreadRows, Threads,
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
+from fxframework.kernels.arrays import I64, U8
 from fxframework.kernels.pools import Pool, codes_of
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.findings import Findings
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
 WINDOW = 64 << 20
 """Bytes of a file that are read before they are released."""
 SCANNED = 1 << 17

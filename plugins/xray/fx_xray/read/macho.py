@@ -27,8 +27,8 @@ from fx_xray.read.instr_map import (
     unreadable,
     whole_rows,
 )
+from fxframework.kernels.arrays import U8
 
-U1 = NDArray[np.uint8]
 MAGIC: Final = b"\xcf\xfa\xed\xfe"
 FAT: Final = {
     b"\xca\xfe\xba\xbe": struct.Struct(">5I"),
@@ -62,7 +62,7 @@ INSTRUCTIONS: Final = 0x80000400
 """Flags of a section, of which code has one at least."""
 
 
-def read_macho(data: U1, path: str) -> InstrumentationMap:
+def read_macho(data: U8, path: str) -> InstrumentationMap:
     """Return the map of an image, or of the slices of a file, if they number functions alike.
 
     Raises UnreadableError if there is none.
@@ -89,7 +89,7 @@ def read_macho(data: U1, path: str) -> InstrumentationMap:
     return maps[0]
 
 
-def read_image(data: U1, path: str, base: int = 0) -> InstrumentationMap:
+def read_image(data: U8, path: str, base: int = 0) -> InstrumentationMap:
     """Return the map of an image, whose slice begins at byte ``base`` of the file.
 
     Raises UnreadableError if there is none.
@@ -127,7 +127,7 @@ def read_image(data: U1, path: str, base: int = 0) -> InstrumentationMap:
     return found.finished(partial(symbols_of, data, sections, *symtab))
 
 
-def commands_of(commands: U1, count: int, path: str) -> Iterator[tuple[int, U1]]:
+def commands_of(commands: U8, count: int, path: str) -> Iterator[tuple[int, U8]]:
     """Yield the number and the bytes of each load command."""
     for _ in range(count):
         if commands.size < COMMAND.size:
@@ -141,7 +141,7 @@ def commands_of(commands: U1, count: int, path: str) -> Iterator[tuple[int, U1]]
 
 
 def symbols_of(
-    data: U1, sections: NDArray[Any], start: int, count: int, names_start: int, names_size: int
+    data: U8, sections: NDArray[Any], start: int, count: int, names_start: int, names_size: int
 ) -> SymbolTable:
     """Return the symbols of functions, which have no sizes, without their first underscore."""
     names = data[names_start : names_start + names_size]

@@ -19,10 +19,10 @@ from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.temporary import TemporaryFile, reserve
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.nesting import BEGIN, END, OTHER, Nesting
 from fxframework.wire.findings import Findings, FoundAt
 
-I64 = NDArray[np.int64]
 WHAT: Final = np.array([BEGIN, END, END, BEGIN, OTHER, OTHER, OTHER], np.uint8)
 """What an event is to the nesting, by its kind."""
 COUNTED: Final = 1 << 17

@@ -19,13 +19,13 @@ from fx_xray.read.batches import call_columns, function_columns
 from fx_xray.read.events import to_ns
 from fx_xray.read.symbols import FunctionNames
 from fx_xray.read.tables import PROFILE_CALLS, PROFILE_SCHEMAS
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.calls import TreeBuilder
 from fxframework.model.clock import NS_MAX
 from fxframework.wire.capture import BlockPass, DeclaredCapture, Tasks
 from fxframework.wire.findings import findings_of
 from fxframework.wire.many import FileNumbers
 
-I64 = NDArray[np.int64]
 NO_BLOCKS: Final = dict.fromkeys(("offset", "xray_bytes", "xray_tid"), np.zeros(0, np.int64))
 WORD_BYTES: Final = 4
 

@@ -31,10 +31,9 @@ from fx_xray.read.instr_map import (
 )
 from fxframework.errors import Rule, UsageError
 from fxframework.io import arena
+from fxframework.kernels.arrays import I64
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
-
-I64 = NDArray[np.int64]
 
 KEPT_OBJECTS: Final = 16
 """Numbers of objects that the flight data recorder tells apart."""

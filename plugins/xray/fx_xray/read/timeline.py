@@ -49,11 +49,10 @@ from fx_xray.read.buffers import IS_CALL
 from fx_xray.read.columns import are_back, is_below, let_rise_on
 from fx_xray.read.events import Events
 from fx_xray.read.frames import IS_EVENT, Records
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.sorting import ends_of_runs, joined_ranges, order_and_keys
 from fxframework.wire.state import Change, register_columns
 
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 NEARBY: Final = 40
 """Bits of the ticks by which an event with a time of its own may be ahead of its thread."""
 TOGETHER: Final = 1 << 17

@@ -13,15 +13,12 @@ from fx_xray.read.capture import EventCapture
 from fx_xray.read.columns import latest
 from fx_xray.read.events import Events, picked
 from fx_xray.read.match import WHAT
+from fxframework.kernels.arrays import I64, U64, Bools
 from fxframework.kernels.nesting import BEGIN, END, Nesting
 from fxframework.kernels.stacks import Stacks
 from fxframework.model.capture import Capture, View, under_views
 from fxframework.model.rows import RowMarks
 from fxframework.model.skipped import SkippedSlices
-
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
-Bools = NDArray[np.bool_]
 
 
 def has_events(capture: Capture) -> bool:

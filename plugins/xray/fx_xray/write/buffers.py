@@ -33,11 +33,10 @@ from fx_xray.format import (
 from fx_xray.read.buffers import are_far, mended_times
 from fx_xray.read.columns import following, latest, shifted
 from fx_xray.read.frames import Records
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.wire.packing import put_numbers
 
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 NO_CLOCK: Final = -1
 
 

@@ -51,6 +51,7 @@ from fx_xray.write.buffers import NO_CLOCK, Buffers, Rows, buffers_of
 from fx_xray.write.encoder import refused
 from fxframework.io.sink import Sink
 from fxframework.io.words import to_i64
+from fxframework.kernels.arrays import I64, U8, U64, Bools
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, joined_ranges, stable_order
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import TextColumn
@@ -59,10 +60,6 @@ from fxframework.wire.json_columns import Column, scatter
 from fxframework.wire.packing import put_numbers
 from fxframework.wire.records import Record
 
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
-U8 = NDArray[np.uint8]
-Bools = NDArray[np.bool_]
 LEAST_I32: Final = -(1 << 31)
 IDS: Final = 1 << 32
 """As many ids there are."""
