@@ -179,6 +179,25 @@ def test_what_is_shown_of_scheduling_is_limited(
     )  # fmt: skip
 
 
+def test_of_runs_and_states_that_are_equally_long_no_more_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fx_trace.write.archive import Archive
+
+    path = tmp_path / "equal.fxt"
+    with Archive(path) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        app.duration_complete("c", "call", 0, 60, thread=(1, 10))
+        for ns in range(10, 60, 10):
+            app.context_switch(cpu=0, outgoing_tid=ns % 20, incoming_tid=10 - ns % 20, ticks=ns)
+    for kind in ("runs", "states"):
+        monkeypatch.setitem(export.MOST, kind, 1)
+    with fxf.open(path) as capture:
+        data = data_of(page_of(capture))
+    assert [cpu["start"] for cpu in data["cpus"]] == [[20]]
+    assert [len(track["states"]["start"]) for track in data["tracks"]] == [1]
+
+
 def test_a_part_has_the_flows_between_its_slices(machine: Path) -> None:
     with fxf.open(machine) as capture:
         without = capture.select(fxf.Selection(min_duration_ns=60))

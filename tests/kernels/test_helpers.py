@@ -30,6 +30,12 @@ def numbers(values: list[int]) -> memoryview:
 # --- Maps --------------------------------------------------------------------------------------
 
 
+@given(values=st.lists(st.integers(0, 5) | INT64), count=st.integers(0, 9))
+def test_the_largest_are_the_first_of_equal_ones(values: list[int], count: int) -> None:
+    places = sorted(range(len(values)), key=lambda place: -values[place])[:count]
+    assert sorting.largest(np.array(values, np.int64), count).tolist() == sorted(places)
+
+
 @given(keys=st.lists(st.tuples(INT64, st.integers(-3, 3)), max_size=200))
 def test_a_map_is_a_dict(keys: list[tuple[int, int]]) -> None:
     found = pools.PairMap(1)

@@ -126,8 +126,8 @@ class _Nodes(Mapping[int, Node]):
 class _Edges(Mapping[tuple[int, int], Spread]):
     """Spreads of the calls between two nodes, by the numbers of caller and callee.
 
-    ``pairs`` are those of the kernel ``pair_up``: (index of the caller + 1) * nodes + index of the
-    callee, so that 2 of 5 nodes, called by nobody, is 2, and called by 0 is 7.
+    ``pairs`` are numbers, (index of the caller + 1) * nodes + index of the callee: 2 of 5 nodes,
+    called by nobody, is 2, and called by 0 is 7.
     """
 
     def __init__(

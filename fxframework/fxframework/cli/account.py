@@ -16,7 +16,7 @@ from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.cli.text import name_first
 from fxframework.errors import ExitCode, UsageError
-from fxframework.kit.shown import amount, printable
+from fxframework.kit.shown import amount, in_quotes, printable
 
 if TYPE_CHECKING:
     from fxframework.analysis.account import Account, Entry
@@ -167,8 +167,8 @@ def _csv(table: Account, entries: Sequence[Entry], *, per_thread: bool) -> Itera
             seconds(spread.p99),
             seconds(spread.max),
             seconds(spread.sum),
-            _quoted(function.source or UNKNOWN),
-            _quoted(function.name),
+            in_quotes(function.source or UNKNOWN),
+            in_quotes(function.name),
             seconds(spread.own),
             str(spread.unfinished),
             str(entry.unmatched),
@@ -176,12 +176,8 @@ def _csv(table: Account, entries: Sequence[Entry], *, per_thread: bool) -> Itera
             seconds(spread.deviation),
         ]
         if per_thread:
-            cells.append(_quoted(entry.thread or ""))
+            cells.append(in_quotes(entry.thread or ""))
         yield ",".join(cells)
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
 
 
 def _print(session: Session, table: Account, entries: Sequence[Entry]) -> None:

@@ -48,28 +48,21 @@ def command(session: Session, files: tuple[str, ...]) -> ExitCode:
     `fxf FILE` does the same.
     """
     session.whole("info")
-    summary_documents: list[Mapping[str, Any]] = []
 
-    def show(text: str) -> ExitCode:
-        with session.open(text, several=len(files) > 1) as capture:
-            with session.screen.working(f"reading {capture.name}", capture.source):
-                capture.scan()
-                summary = capture.summary()
-                row_counts = capture.row_counts()
-                slow_names = _slowest(capture, row_counts)
-            if session.settings.json:
-                summary_documents.append(
-                    _document(session, capture, summary, row_counts, slow_names)
-                )
-            else:
-                _print(session, capture, summary, row_counts, slow_names)
-            require_readable(capture)
-            return session.status(capture)
+    def show(capture: Capture, documents: list[Mapping[str, Any]]) -> ExitCode:
+        with session.screen.working(f"reading {capture.name}", capture.source):
+            capture.scan()
+            summary = capture.summary()
+            row_counts = capture.row_counts()
+            slow_names = _slowest(capture, row_counts)
+        if session.settings.json:
+            documents.append(_document(session, capture, summary, row_counts, slow_names))
+        else:
+            _print(session, capture, summary, row_counts, slow_names)
+        require_readable(capture)
+        return session.status(capture)
 
-    status = session.each(files, show, summary_documents)
-    if session.settings.json:
-        session.screen.json("info", {"captures": summary_documents})
-    return status
+    return session.report("info", files, show)
 
 
 def _slowest(capture: Capture, rows: Mapping[str, int]) -> Slowest | None:

@@ -238,15 +238,11 @@ def _print_list(
     session: Session, tree: CallTree, what: str, weight: NDArray[np.int64], top: int
 ) -> None:
     """Print the stacks with the greatest weight, as paths."""
-    import numpy as np
+    from fxframework.kernels.sorting import largest
 
     screen = session.screen
-    # Sort only the heaviest nodes. As many more as there are roots, which weigh nothing.
-    candidate_count = min(top + len(tree.roots), weight.size)
-    least = np.partition(weight, weight.size - candidate_count)[weight.size - candidate_count]
-    candidates = np.flatnonzero(weight >= least)
-    heaviest = candidates[np.argsort(-weight[candidates], kind="stable")][:candidate_count]
-    shown = [node for node in heaviest.tolist() if weight[node]][:top]
+    heaviest = [node for node in largest(weight, top).tolist() if weight[node]]
+    shown = sorted(heaviest, key=lambda node: -weight[node])
     if not shown:
         return
     screen.print()

@@ -13,6 +13,7 @@ from fxframework.dataset.part import COLUMNS
 from fxframework.dataset.store import DATASET, Store
 from fxframework.errors import FxError, LimitError, UnreadableError
 from fxframework.io.remote import is_address
+from fxframework.kit.shown import in_quotes
 from fxframework.model.schema import (
     CELLS,
     STANDARD_TABLES,
@@ -218,9 +219,8 @@ class DatasetQueries(Queries):
             # Of several arguments of one name, the first one of a row counts.
             quoted_name = name.replace("'", "''")
             first = f"arg_min({columns}, row) filter (coalesce(name, '') = '{quoted_name}')"
-            quoted_member = member.replace('"', '""')
             value = _value(first, set(types), signed or 0, unsigned or 0)
-            fields.append(f'"{quoted_member}" := {value}')
+            fields.append(f"{in_quotes(member)} := {value}")
         return f"struct_pack({', '.join(fields)})"
 
 

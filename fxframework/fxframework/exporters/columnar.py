@@ -16,6 +16,7 @@ from fxframework.io.folder import Folder
 from fxframework.io.pending import scratch_folder
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
+from fxframework.kit.shown import in_quotes
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES, Column
 from fxframework.model.table import Table
@@ -337,12 +338,6 @@ def _plain(table: pa.Table) -> tuple[pa.Table, int]:
     return pa.table(columns, table.schema.names), string_bytes
 
 
-def _as_identifier(name: str) -> str:
-    """Return the name of a table or a column as in SQL."""
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'
-
-
 class DatabaseExport(Export):
     """Writes every table to a database in a temporary file, which is copied to the output."""
 
@@ -401,7 +396,7 @@ class DatabaseExport(Export):
         relation = self._connection.table("given")
         if name in self._created_tables:
             self._add_columns(name, relation)
-            table_name = _as_identifier(name)
+            table_name = in_quotes(name)
             self._connection.execute(f"insert into {table_name} by name from given")
         else:
             relation.create(name)
@@ -413,8 +408,8 @@ class DatabaseExport(Export):
         known = self._connection.table(name).columns
         for column, kind in zip(rows.columns, rows.types, strict=True):
             if column not in known:
-                added = f"{_as_identifier(column)} {kind}"
-                self._connection.execute(f"alter table {_as_identifier(name)} add column {added}")
+                added = f"{in_quotes(column)} {kind}"
+                self._connection.execute(f"alter table {in_quotes(name)} add column {added}")
 
     def close(self) -> Mapping[str, int]:
         """Copy the database file to the output, which omits nothing."""

@@ -36,6 +36,7 @@ from fxframework.kit.row_texts import (
     json_double,
     value_forms,
 )
+from fxframework.kit.shown import in_quotes
 from fxframework.model.capture import Capture
 from fxframework.model.schema import THREAD_COLUMNS, Column
 from fxframework.model.strings import StringPool, TextColumn
@@ -141,7 +142,7 @@ class _CellMaker:
         if self._neutral and text[0] in FORMULA:
             text = "'" + text
         if any(character in text for character in self._special):
-            return '"' + text.replace('"', '""') + '"'
+            return in_quotes(text)
         return text
 
     def decoded(self, data: bytes) -> str:

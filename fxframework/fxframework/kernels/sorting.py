@@ -27,6 +27,18 @@ def stable_order(keys: NDArray[np.signedinteger[Any]]) -> I64 | None:
     return order_and_keys(keys)[0]
 
 
+def largest(values: NDArray[Any], count: int) -> I64:
+    """Return the indices of the ``count`` largest values, ascending; of equal ones the first."""
+    if values.size <= count:
+        return np.arange(values.size)
+    place = values.size - count - 1
+    next_largest = np.partition(values, place)[place]
+    is_chosen = values > next_largest
+    equal = np.flatnonzero(values == next_largest)
+    is_chosen[equal[: count - np.count_nonzero(is_chosen)]] = True
+    return np.flatnonzero(is_chosen)
+
+
 def order_and_keys(
     keys: NDArray[np.signedinteger[Any]],
 ) -> tuple[I64 | None, NDArray[Any] | None]:

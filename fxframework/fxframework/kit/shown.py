@@ -95,6 +95,11 @@ def shortened(text: str, width: int) -> str:
     return f"{text[:head_size]}…{text[len(text) - tail_size :]}"
 
 
+def in_quotes(text: str) -> str:
+    """Return a text in double quotes, its own doubled: a field of CSV, or a name in SQL."""
+    return '"' + text.replace('"', '""') + '"'
+
+
 def widths_of(rows: Iterable[Sequence[str]]) -> list[int]:
     """Return the width of the widest cell of each column."""
     return [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from fxframework.analysis.calls import thread_names
 from fxframework.errors import UsageError, did_you_mean
-from fxframework.kernels.sorting import dense
+from fxframework.kernels.sorting import dense, largest
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
@@ -76,11 +76,9 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
     tracks = track_of_thread[thread_index]
     rows = rows[tracks >= 0]
     tracks = tracks[tracks >= 0]
-    if rows.size > MOST:
-        by_length = np.argpartition(-length[rows], MOST)
-        longest = np.sort(by_length[:MOST])
-        rows = rows[longest]
-        tracks = tracks[longest]
+    longest = largest(length[rows], MOST)
+    rows = rows[longest]
+    tracks = tracks[longest]
     labels = thread_names(capture)
     codes_of_rows = table.array("name")[rows]
     name_index, codes = dense(codes_of_rows)

@@ -16,7 +16,7 @@ from fxframework.exporters.html.scheduling import arrows, cpu_runs, thread_state
 from fxframework.exporters.page import page
 from fxframework.io.sink import Sink
 from fxframework.kernels.arrays import I64
-from fxframework.kernels.sorting import dense
+from fxframework.kernels.sorting import dense, largest
 from fxframework.kit.export import Export
 from fxframework.kit.json_fields import finite
 from fxframework.model.capture import Capture
@@ -210,7 +210,8 @@ class HtmlExport(Export):
         """Add the tracks of a capture, its slowest slices, and the times by name."""
         slices = _Slices.of(capture)
         self._times += [int(slices.start.min()), slices.last_end]
-        drawn = _longest(slices.length, slices.depth < LANES, self._drawable_left)
+        shallow = np.flatnonzero(slices.depth < LANES)
+        drawn = shallow[largest(slices.length[shallow], self._drawable_left)]
         self._drawable_left -= drawn.size
         self._dropped["slices that are shown in sum only"] += slices.start.size - drawn.size
         labels = self._thread_labels(capture)
@@ -337,8 +338,7 @@ class HtmlExport(Export):
         return label
 
     def _add_slowest(self, slices: _Slices, labels: Labels) -> None:
-        all_slices = np.ones(slices.length.size, np.bool_)
-        slowest = _longest(slices.length, all_slices, MOST["slowest"])
+        slowest = largest(slices.length, MOST["slowest"])
         threads = slices.table.array("thread")
         for row, name in zip(slowest.tolist(), self._codes(slices.table, slowest), strict=True):
             self._data["slowest"].append(
@@ -480,22 +480,6 @@ def _lanes(start: list[int], length: list[int]) -> list[int]:
         lanes[row] = next(free_lanes, LANES - 1)
         busy_until[lanes[row]] = start[row] + length[row]
     return lanes
-
-
-def _longest(length: I64, is_candidate: NDArray[np.bool_], most: int) -> I64:
-    """Return the indices of the ``most`` longest slices, ascending; of equal ones the first."""
-    candidates = np.flatnonzero(is_candidate)
-    if candidates.size <= most:
-        return candidates
-    if most <= 0:
-        return candidates[:0]
-    lengths = length[candidates]
-    shortest = np.partition(lengths, -most)[-most]
-    is_chosen = lengths > shortest
-    equal = np.flatnonzero(lengths == shortest)
-    is_chosen[equal[: most - np.count_nonzero(is_chosen)]] = True
-    longest: I64 = candidates[is_chosen]
-    return longest
 
 
 def _busy(begin: I64, length: I64) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fxframework.analysis.scheduling import IS_RUNNABLE, IS_RUNNING, CpuRuns, ThreadStates
 from fxframework.analysis.spans import flow_steps
 from fxframework.kernels.arrays import I64
-from fxframework.kernels.sorting import ends_of_runs, places_among
+from fxframework.kernels.sorting import ends_of_runs, largest, places_among
 from fxframework.model.table import Table
 
 RAN = 0
@@ -44,12 +44,14 @@ def cpu_runs(sched: Table, idle: NDArray[np.bool_], most: int) -> tuple[dict[int
         all_runs[cpu] = Runs(start[is_run], length[is_run], thread[is_run])
     no_runs = np.zeros(0, np.int64)
     lengths = np.concatenate([no_runs, *(own.length for own in all_runs.values())])
-    shortest = _least_of_longest(lengths, most)
+    longest = largest(lengths, most)
     shown_runs = {}
+    first = 0
     for cpu, own in all_runs.items():
-        is_shown = own.length >= shortest
-        threads = own.thread[is_shown]
-        shown_runs[cpu] = Runs(own.start[is_shown], own.length[is_shown], threads)
+        end = first + own.length.size
+        shown = longest[slice(*np.searchsorted(longest, (first, end)))] - first
+        shown_runs[cpu] = Runs(own.start[shown], own.length[shown], own.thread[shown])
+        first = end
     return shown_runs, int(lengths.size)
 
 
@@ -70,18 +72,18 @@ def thread_states(
     drawn = np.full(states.state.size, WAITED)
     drawn[states.state == IS_RUNNING] = RAN
     drawn[states.state == IS_RUNNABLE] = COULD_RUN
-    is_state = (length > 0) & np.isin(states.thread, list(threads))
-    is_shown = is_state & (length >= _least_of_longest(length[is_state], most))
+    drawable = np.flatnonzero((length > 0) & np.isin(states.thread, list(threads)))
+    shown = drawable[largest(length[drawable], most)]
     tracks = {}
     for thread in threads:
         own = states.of_thread(thread)
-        rows = own.start + np.flatnonzero(is_shown[own])
+        rows = shown[slice(*np.searchsorted(shown, (own.start, own.stop)))]
         tracks[thread] = {
             "start": states.ts[rows].tolist(),
             "dur": length[rows].tolist(),
             "state": drawn[rows].tolist(),
         }
-    return tracks, int(np.count_nonzero(is_state))
+    return tracks, drawable.size
 
 
 def arrows(
@@ -117,11 +119,3 @@ def arrows(
     ends = np.column_stack([column[first_flows] for column in columns])
     codes = flows.array("name")[sent[first_flows]]
     return ends.tolist(), codes, int(order.size)
-
-
-def _least_of_longest(lengths: I64, most: int) -> int:
-    """Return the least of the ``most`` greatest lengths; 0 if there are not more."""
-    if lengths.size <= most:
-        return 0
-    place = lengths.size - most
-    return int(np.partition(lengths, place)[place])

@@ -41,7 +41,7 @@ class DeviceContract(ScenarioContract):
     def _image(self, run: Run, name: str, expected: bytes | None = None, what: str = "") -> bytes:
         """Return the bytes of a device; skip the test if it has none.
 
-        If ``wanted`` is given, they must be these.
+        If ``expected`` is given, they must be these.
         """
         device = run.devices[name]
         try:

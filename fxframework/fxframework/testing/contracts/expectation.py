@@ -125,7 +125,7 @@ def _same(what: str, actual: Any, expected: Any) -> None:
 
 
 def plain_rows(capture: Capture, name: str, row_count: int | None = None) -> list[dict[str, Any]]:
-    """Return the first ``most`` rows of a table in readable form.
+    """Return the first ``row_count`` rows of a table in readable form.
 
     Codes are strings, thread ids ``pid/tid``, values of an enumeration their names.
     """

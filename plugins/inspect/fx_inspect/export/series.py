@@ -13,6 +13,7 @@ from fx_inspect.export.presentation import LONG
 from fx_inspect.format import GENERATION, HEADER_BYTES
 from fx_inspect.read.entries import entries, unescaped
 from fxframework.io.sink import Sink
+from fxframework.kit.shown import in_quotes
 from fxframework.model.capture import Capture
 
 UNORDERED: Final = "snapshots older than the one before, by generation"
@@ -109,5 +110,5 @@ def _csv_value(value: Any) -> str:
 def _cell(text: str) -> str:
     """Return a field of CSV."""
     if any(character in text for character in ',"\r\n'):
-        return '"' + text.replace('"', '""') + '"'
+        return in_quotes(text)
     return text

@@ -49,7 +49,7 @@ from fx_xray.read.buffers import IS_CALL
 from fx_xray.read.columns import are_back, is_below, let_rise_on
 from fx_xray.read.events import Events
 from fx_xray.read.frames import IS_EVENT, Records
-from fxframework.kernels.arrays import I64, Bools
+from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import ends_of_runs, joined_ranges, order_and_keys
 from fxframework.wire.state import Change, register_columns
 
