@@ -27,7 +27,8 @@ def exporter(
 
     ``function(batches, options)`` gets the batches (``Table``) of the tables in ``accepts``, one
     table after another, and yields texts, written as UTF-8, or bytes. ``writes`` names the columns
-    that it writes; values of others are counted as left out. A capture without rows is refused;
+    that it writes; values of others are counted as left out. A capture without rows is refused,
+    and nothing of it written, not even a header that is yielded before the first batch is taken;
     several captures are written one after the other. ``fields`` are those of ``Exporter``, such as
     ``suffixes`` and ``options``. ::
 
@@ -94,14 +95,12 @@ class Generated:
         generator that does not take them, or yields something else.
         """
         self._rows = 0
-        for chunk in self._function(self._batches(capture), self._options):
-            if not isinstance(chunk, str | bytes | bytearray | memoryview):
-                raise YieldError(
-                    self._name, f"the generator yields {chunk!r}, not a string or bytes"
-                )
-            if isinstance(chunk, str):
-                chunk = chunk.encode(errors="surrogateescape")
-            self._sink.write(chunk)
+        held: list[bytes] = []  # a header is written with the first row, and not without one
+        for chunk in self._chunks(capture):
+            held.append(chunk)
+            if self._rows or self._tables == EVERY_CAPTURE:
+                self._sink.write(b"".join(held))
+                held.clear()
         if not self._rows and self._tables != EVERY_CAPTURE:
             if any(len(batch) for batch in self._batches(capture)):
                 raise YieldError(self._name, "the function takes no batches, though there are rows")
@@ -110,6 +109,30 @@ class Generated:
                 path=capture.name,
                 remedy="`fxf info` lists its tables",
             )
+        self._sink.write(b"".join(held))
+
+    def _chunks(self, capture: Capture) -> Iterator[bytes]:
+        """Yield the bytes of what the generator yields. Raises YieldError for anything else."""
+        try:
+            chunks = self._function(self._batches(capture), self._options)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            raise YieldError(self._name, f"it is called with two arguments, but {error}") from error
+        if not isinstance(chunks, Iterable):
+            raise YieldError(self._name, f"the function returns {chunks!r}, and yields nothing")
+        for chunk in chunks:
+            if not isinstance(chunk, str | bytes | bytearray | memoryview):
+                raise YieldError(
+                    self._name, f"the generator yields {chunk!r}, not a string or bytes"
+                )
+            if not isinstance(chunk, str):
+                yield bytes(chunk)
+                continue
+            try:
+                yield chunk.encode(errors="surrogateescape")
+            except UnicodeEncodeError as error:
+                raise YieldError(self._name, f"the generator yields no Unicode: {error}") from error
 
     def _batches(self, capture: Capture) -> Iterator[Table]:
         """Yield the batches for the generator; count their rows, and the values it leaves out."""

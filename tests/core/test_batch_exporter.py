@@ -6,6 +6,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import attrs
 import pytest
 import toy
 
@@ -66,6 +67,40 @@ def test_a_capture_without_rows_is_refused() -> None:
     made = exporter("names", accepts={"instants"}, writes={"name"})(names)
     with pytest.raises(WriteRefusedError, match="no rows in instants"):
         exported(made, toy.toy())
+
+
+def test_a_header_is_written_with_the_first_row() -> None:
+    def table(batches: Batches, _: Any) -> Iterator[str]:
+        yield "name\n"
+        yield from ("".join(f"{name}\n" for name in batch.texts("name")) for batch in batches)
+        yield "end\n"
+
+    def silent(batches: Batches, _: Any) -> Iterator[str]:
+        yield "rows:\n"
+        for _batch in batches:
+            pass
+
+    made = exporter("table", accepts={"instants"})(table)
+    assert exported(made)[0] == "name\na\n\ufffd\nend\n".encode()
+    assert exported(exporter("silent", accepts={"instants"})(silent))[0] == b"rows:\n"
+    sink = Sink.memory()
+    with pytest.raises(WriteRefusedError, match="no rows in instants"):
+        exported(attrs.evolve(made, open=lambda _, options: made.open(sink, options)), toy.toy())
+    assert sink.written == 0
+
+
+@cases(
+    ("function", "message"),
+    [
+        (lambda batches: [], "it is called with two arguments, but "),
+        (lambda batches, options: None, "the function returns None, and yields nothing"),
+        (lambda batches, options: ["\ud800" for _ in batches], "the generator yields no Unicode"),
+    ],
+)
+def test_a_function_that_is_no_generator_of_texts_is_told(function: Any, message: str) -> None:
+    made = exporter("names", accepts={"instants"})(function)
+    with pytest.raises(PluginError, match=f"exporter 'names': {message}"):
+        exported(made)
 
 
 @cases("chunk", [5, None, ["a"]])
