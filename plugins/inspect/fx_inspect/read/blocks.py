@@ -8,7 +8,6 @@ past the end leaves nothing behind it, and after other damage reading goes on wh
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +25,7 @@ from fxframework.io.words import WORD, to_i64
 from fxframework.kernels.arrays import I64, U8
 from fxframework.wire.cursor import SIZE
 from fxframework.wire.families import Place
-from fxframework.wire.findings import FIELDS, findings_of
+from fxframework.wire.findings import FIELDS, Findings, findings_of
 from fxframework.wire.floats import Float
 from fxframework.wire.framing import frames_of_records
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
@@ -56,13 +55,12 @@ class Noted:
     """Findings about many records, collected rule by rule, put in the order of the records.
 
     ``records`` are the units of all records, in which those of findings are looked up. Of each rule
-    only the first ``most`` are kept (0: all); ``beyond`` counts the others by number.
+    only as many are kept as ``listed`` still lists, which counts the others.
     """
 
-    def __init__(self, records: Any = None, most: int = 0) -> None:
-        self.beyond: Counter[int] = Counter()
+    def __init__(self, records: Any = None, listed: Findings | None = None) -> None:
         self._records = records
-        self._most = most
+        self._listed = listed
         self._found: list[I64] = []
 
     def add(self, rule: Rule | I64, units: Any, values: Any, records: Any = None) -> None:
@@ -73,9 +71,10 @@ class Noted:
         count = np.size(units)
         if not count:
             return
-        if 0 < self._most < count and isinstance(rule, Rule):
-            self.beyond[int(rule)] += count - self._most
-            count = self._most
+        if self._listed is not None and isinstance(rule, Rule):
+            left = min(count, self._listed.left_of(rule))
+            self._listed.cut_off[rule] += count - left
+            count = left
             units = units[:count]
             values = values[:count] if isinstance(values, np.ndarray) else values
         if records is None:

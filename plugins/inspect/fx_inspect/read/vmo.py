@@ -42,7 +42,6 @@ class Vmo:
         self.nbytes = int(data.size)
         self.pool = pool
         self.findings = Findings(limits.max_findings, RULES.numbers)
-        self._most_findings = limits.max_findings
         self.header: Any = None
         """The block at index 0, if it is a header."""
         self.tally: I64 = np.zeros((256, 16), np.int64)
@@ -166,13 +165,11 @@ class Vmo:
 
     def _noted(self) -> Noted:
         """Return what collects findings about the file."""
-        return Noted(self.units, self._most_findings)
+        return Noted(self.units, self.findings)
 
     def _report(self, noted: Noted, *, as_added: bool = False) -> None:
         """Report findings, by record or in the order in which they were added."""
         self.findings.add(noted.as_added() if as_added else noted.in_order())
-        for number, count in noted.beyond.items():
-            self.findings.totals[number] += count
 
     # --- Texts and values -------------------------------------------------------------------------
 
@@ -276,11 +273,11 @@ class Vmo:
     def _note_repeated(self, rule: Any, owners: I32, rows: NDArray[Any]) -> None:
         """Report the values that have a name again; their owners are in order."""
         codes = self.texts.codes.take(self.values.names.take(rows))
-        most_notes = self._most_findings or owners.size
-        repeated_rows, count = repeated(owners, codes, len(self.pool), most_notes)
+        left = self.findings.left_of(rule)
+        repeated_rows, count = repeated(owners, codes, len(self.pool), left)
+        self.findings.cut_off[rule] += count - repeated_rows.size
         noted = self._noted()
         noted.add(rule, self.values.units[rows[repeated_rows]], 0)
-        noted.beyond[int(rule)] += count - repeated_rows.size
         self._report(noted, as_added=True)
 
     @functools.cached_property
