@@ -20,6 +20,7 @@ from fx_inspect.read.chains import Extents, bounds_of, end_of_part, follow
 from fxframework.io import arena
 from fxframework.kernels.arrays import I32, I64, U8, Bools
 from fxframework.kernels.pools import codes_of
+from fxframework.kernels.sorting import joined_ranges
 from fxframework.kernels.stretches import not_utf8
 from fxframework.model.strings import StringPool, TextColumn
 
@@ -219,26 +220,19 @@ class Texts:
         in_chain = np.where(is_chained, extents_of_chains, 0)
         inline_of_chains = np.minimum(self.inline[chain_numbers], lengths)
         inline_lengths = np.where(is_chained, inline_of_chains, lengths)
-        counts = 1 + in_chain
-        own_pieces = np.cumsum(counts) - counts
-        piece_count = int(counts.sum())
-        starts, piece_lengths = np.empty((2, piece_count), np.int64)
+        piece_bounds = bounds_of(1 + in_chain)
+        own_pieces = piece_bounds[:-1]
+        starts, piece_lengths = np.empty((2, int(piece_bounds[-1])), np.int64)
         starts[own_pieces] = begins
         piece_lengths[own_pieces] = inline_lengths
         is_extent = np.ones(starts.size, bool)
         is_extent[own_pieces] = False
-        extent_steps = np.arange(int(in_chain.sum()))
-        """The extents of all, counted from those of each."""
-        extents_before = np.cumsum(in_chain) - in_chain
-        extents = self.chains.visits[
-            extent_steps + np.repeat(bounds[chain_numbers] - extents_before, in_chain)
-        ]
+        extents = self.chains.visits[joined_ranges(bounds[chain_numbers], in_chain)]
         capacities = self.extents.capacities[extents].astype(np.int64)
-        capacity_before = np.cumsum(capacities) - capacities
-        first_extents = np.minimum(extents_before, capacity_before.size)
-        chain_begins = np.append(capacity_before, 0)[first_extents]
-        chain_ends = lengths - inline_lengths + chain_begins
-        bytes_left = np.repeat(chain_ends, in_chain) - capacity_before
+        capacity_before = bounds_of(capacities)
+        first_extents = bounds_of(in_chain)[:-1]
+        chain_ends = lengths - inline_lengths + capacity_before[first_extents]
+        bytes_left = np.repeat(chain_ends, in_chain) - capacity_before[:-1]
         starts[is_extent] = wire.UNIT * self.extents.units[extents].astype(np.int64) + PAYLOAD
         piece_lengths[is_extent] = np.clip(bytes_left, 0, capacities)
         return starts, piece_lengths
