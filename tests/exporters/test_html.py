@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import fxframework as fxf
-from fxframework.exporters.html import export
+from fxframework.exporters import report
 from fxframework.io.sink import Sink
 from fxframework.model.schema import LOG_LEVELS
 
@@ -34,7 +34,7 @@ HOSTILE = '</script><img src=x onerror="console.error(1)">\x1b[31m\u202e'
 
 def page_of(*captures: Any) -> str:
     sink = Sink.memory()
-    session = export.HtmlExport(sink, {"title": ""})
+    session = report.HtmlExport(sink, {"title": ""})
     for each in captures:
         session.write(each)
     session.close()
@@ -101,7 +101,7 @@ def _hostile(folder: Path) -> Any:
 
 
 def test_what_is_too_much_is_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(export.MOST, "slices", 100)
+    monkeypatch.setitem(report.MOST, "slices", 100)
     with fxf.open(TRACE) as capture:
         data = data_of(page_of(capture))
         (track,) = data["tracks"]
@@ -164,10 +164,10 @@ def test_what_is_shown_of_scheduling_is_limited(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for kind in ("runs", "states"):
-        monkeypatch.setitem(export.MOST, kind, 1)
-    monkeypatch.setitem(export.MOST, "arrows", 0)
+        monkeypatch.setitem(report.MOST, kind, 1)
+    monkeypatch.setitem(report.MOST, "arrows", 0)
     sink = Sink.memory()
-    session = export.HtmlExport(sink, {"title": ""})
+    session = report.HtmlExport(sink, {"title": ""})
     with fxf.open(machine) as capture:
         session.write(capture)
     dropped = session.close()
@@ -191,7 +191,7 @@ def test_of_runs_and_states_that_are_equally_long_no_more_are_shown(
         for ns in range(10, 60, 10):
             app.context_switch(cpu=0, outgoing_tid=ns % 20, incoming_tid=10 - ns % 20, ticks=ns)
     for kind in ("runs", "states"):
-        monkeypatch.setitem(export.MOST, kind, 1)
+        monkeypatch.setitem(report.MOST, kind, 1)
     with fxf.open(path) as capture:
         data = data_of(page_of(capture))
     assert [cpu["start"] for cpu in data["cpus"]] == [[20]]

@@ -282,7 +282,7 @@ EXPORTERS = (
         title="a report as one page: timeline, slowest slices, flame graph, logs, findings",
         accepts=frozenset({"slices", "instants", "counters", "logs", "properties"}),
         suffixes=(".html", ".htm"),
-        open=lazy("fxframework.exporters.html.export:HtmlExport"),
+        open=lazy("fxframework.exporters.report:HtmlExport"),
         streams=False,
         exempt={
             "a_failure_leaves_nothing_behind": "of some captures it reads no rows",

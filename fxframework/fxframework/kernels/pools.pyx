@@ -11,13 +11,13 @@ from libc.string cimport memcmp, memcpy
 
 from fxframework.kernels.utf8 cimport is_utf8
 
+from secrets import randbits
 import numpy as np
 
 from fxframework.kernels.buffers import full, grown, room
-from fxframework.kernels import hashing
 
-# Of hash functions; and the highest bit of every byte of a word.
-cdef uint64_t SEED = hashing.SEED, FIRST = hashing.FIRST, SECOND = hashing.SECOND
+# Of hash functions, random so that no input provokes collisions; and every byte's highest bit.
+cdef uint64_t SEED = randbits(64), FIRST = randbits(64) | 1, SECOND = randbits(64) | 1
 cdef int64_t NOT_ASCII = -0x7F7F7F7F7F7F7F80LL
 
 cdef enum:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.tree import call_tree
 from fxframework.exporters.columns import made_once
-from fxframework.exporters.html.scheduling import arrows, cpu_runs, thread_states
 from fxframework.exporters.page import page
+from fxframework.exporters.report_scheduling import arrows, cpu_runs, thread_states
 from fxframework.io.sink import Sink
 from fxframework.kernels.arrays import I64
 from fxframework.kernels.sorting import dense, largest

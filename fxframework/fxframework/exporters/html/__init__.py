@@ -1,1 +1,0 @@
-"""The exporter `html`: a report of captures as one page that needs no network."""
