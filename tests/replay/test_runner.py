@@ -57,6 +57,10 @@ class Plugin:
                 return 3
             case "not plain":
                 return Outcome.ok(number=1 << 64)
+            case "odd status":
+                return Outcome("great")  # type: ignore[arg-type]
+            case "odd message":
+                return Outcome.ok(5)  # type: ignore[arg-type]
             case "nothing":
                 return None
         run.put(given.output, str(run.rng("x").random()).encode())
@@ -136,6 +140,11 @@ def test_what_fails_an_expectation_lets_the_others_be_held(mine: Host, plugin: P
         ("raise", "ValueError: a bug"),
         ("refuse", "no; do something else"),
         ("nonsense", "TypeError: the step returned 3, not an Outcome"),
+        (
+            "odd status",
+            "TypeError: the status of the outcome is 'great', not ok, failed or skipped",
+        ),
+        ("odd message", "TypeError: the message of the outcome is 5, not a string"),
         (
             "not plain",
             "TypeError: the facts of the step are not JSON: Integer exceeds 64-bit range",

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from fxframework.errors import (
     FxError,
@@ -19,7 +19,7 @@ from fxframework.errors import (
     WriteRefusedError,
     checked_type,
 )
-from fxframework.kit.steps import REPORT, Outcome, Run
+from fxframework.kit.steps import REPORT, Outcome, Run, Status
 from fxframework.replay.report import Report, StepReport
 from fxframework.replay.scenario import MAX_SEED, TARGET, Device, Scenario, Step, load
 
@@ -231,7 +231,7 @@ def _run_step(step: Step, run: Run) -> StepReport:
             outcome = Outcome()
         elif not isinstance(outcome, Outcome):
             raise TypeError(f"the step returned {outcome!r}, not an Outcome")
-        _check_facts(outcome)
+        _check_outcome(outcome)
     except MissingExtraError:
         raise  # ends the command with the install line
     except Exception as raised:  # noqa: BLE001 (reported)
@@ -248,10 +248,16 @@ def _run_step(step: Step, run: Run) -> StepReport:
     )
 
 
-def _check_facts(outcome: Outcome) -> None:
-    """Check that the report, which is JSON, can have the facts of a step. Raises TypeError."""
+def _check_outcome(outcome: Outcome) -> None:
+    """Check that the report, which is text and JSON, can have an outcome. Raises TypeError."""
     import orjson
 
+    if outcome.status not in get_args(Status):
+        raise TypeError(
+            f"the status of the outcome is {outcome.status!r}, not ok, failed or skipped"
+        )
+    if not isinstance(outcome.message, str):
+        raise TypeError(f"the message of the outcome is {outcome.message!r}, not a string")
     try:
         orjson.dumps(dict(outcome.facts))
     except TypeError as error:
