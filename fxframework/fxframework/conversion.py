@@ -440,8 +440,10 @@ class _Extract(_Records):
         (part,) = self.parts
         assert part is not None  # noqa: S101 (otherwise it is rewritten)
         if self.target.extract is not None:
-            outside = self.target.extract(capture, part, sink, self.options)
-            return _Outcome(outside=outside, dropped=getattr(outside, "dropped", {}))
+            function = self.target.extract
+            left_out = self.host.called(self.target, function, capture, part, sink, self.options)
+            outside = _counts(self, left_out, "extract()")
+            return _Outcome(outside=outside, dropped=getattr(left_out, "dropped", {}))
         window = capture.select(part)
         findings = self._write_records(window, sink)
         name = capture.row_table
@@ -450,6 +452,34 @@ class _Extract(_Records):
         rows_of_part = sum(map(len, window.batches(name)))
         outside_rows = {name: rows - rows_of_part} if rows > rows_of_part else {}
         return _Outcome(findings=findings, outside=outside_rows)
+
+
+# --- What plugins do ---------------------------------------------------------------------------
+
+
+def _opened(plan: Conversion | Salvage, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function of the target opens. Raises PluginError if nothing can be written."""
+    session = plan.host.called(plan.target, function, *arguments)
+    if not (hasattr(session, "write") and hasattr(session, "close")):
+        raise _faulty(plan, f"open() returned {session!r}, not an object with write() and close()")
+    return session
+
+
+def _counts(plan: Conversion, left_out: Any, function: str) -> Mapping[str, int]:
+    """Return the counts that a function of the target returned. Raises PluginError for others."""
+    try:
+        return {name: operator.index(count) for name, count in (left_out or {}).items()}
+    except (AttributeError, TypeError) as error:
+        raise _faulty(plan, f"{function} returned {left_out!r}, not names with counts") from error
+
+
+def _faulty(plan: Conversion | Salvage, fault: str) -> PluginError:
+    """Return the error for a fault of the target's plugin."""
+    plugin = plan.host.owner(plan.target)
+    return PluginError(
+        f"{target_name(plan.target)} of the plugin {plugin.origin}: {fault}",
+        remedy=f"report it to the author of {plugin.distribution}",
+    )
 
 
 # --- Captures of any formats, by their tables --------------------------------------------------
@@ -469,7 +499,7 @@ class _Tables(Conversion):
         from fxframework.model.timeline import spare
 
         views = self._views()
-        session = self._session(sink)
+        session = _opened(self, self._opens, sink, self.options)
         rows: Counter[str] = Counter()
         expect = getattr(session, "expect", None)
         if expect is not None and len(views) > 1:
@@ -484,35 +514,9 @@ class _Tables(Conversion):
             rows.update(capture.summary().rows)
             spare(self.captures, capture)
         return _Outcome(
-            dropped=self._closed(session),
+            dropped=_counts(self, session.close(), "close()"),
             rows={} if any(self.parts) else rows,
             renumbered=getattr(session, "renumbered", {}),
-        )
-
-    def _session(self, sink: Sink) -> Any:
-        """Open a session. Raises PluginError if the plugin's function does not give one."""
-        session = self.host.called(self.target, self._opens, sink, self.options)
-        if not (hasattr(session, "write") and hasattr(session, "close")):
-            raise self._faulty(
-                f"open() returned {session!r}, not an object with write() and close()"
-            )
-        return session
-
-    def _closed(self, session: Any) -> Mapping[str, int]:
-        """Close a session; return what it left out. Raises PluginError if that is not counts."""
-        dropped = session.close()
-        try:
-            counts = {name: operator.index(count) for name, count in (dropped or {}).items()}
-        except (AttributeError, TypeError) as error:
-            raise self._faulty(f"close() returned {dropped!r}, not names with counts") from error
-        return counts
-
-    def _faulty(self, fault: str) -> PluginError:
-        """Return the error for a fault of the target's plugin."""
-        plugin = self.host.owner(self.target)
-        return PluginError(
-            f"{target_name(self.target)} of the plugin {plugin.origin}: {fault}",
-            remedy=f"report it to the author of {plugin.distribution}",
         )
 
     def _write_view(self, session: Any, view: Capture) -> None:
@@ -651,7 +655,7 @@ class _RecordTarget:
             rules = reader.rules()
         self._capture = capture
         self._findings = Diagnostics(rules, strict=plan.strict, path=sink.name)
-        self._target = plan.target.open(sink, plan.options, self._findings)
+        self._target = _opened(plan, plan.target.open, sink, plan.options, self._findings)
 
     def write(self, record: Any) -> None:
         """Write a record. Raises WriteRefusedError if the format cannot represent it."""
@@ -888,7 +892,8 @@ class Salvage:
         # The writer itself reports what is lost in records.
         yield from self._findings(framework_only=True)
         if self.target.salvage is not None:
-            yield from self.target.salvage(self.capture, sink, self.options)
+            function = self.target.salvage
+            yield from self.host.called(self.target, function, self.capture, sink, self.options)
             return
         from fxframework.kit.salvage import salvage_records
 

@@ -483,7 +483,7 @@ class Host:
             if innermost_frame.f_globals["__name__"] not in CALLERS:
                 raise
             raise PluginError(
-                f"plugin {self.owner(item).origin}: open is called with {len(arguments)} "
+                f"plugin {self.owner(item).origin}: a function is called with {len(arguments)} "
                 f"arguments, but {error}",
                 remedy=f"report it to the author of {self.owner(item).distribution}",
             ) from error

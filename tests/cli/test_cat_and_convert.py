@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 import toy
@@ -308,7 +309,10 @@ class WritingText(toy.ToyText):
 @pytest.mark.parametrize(
     ("opened", "message"),
     [
-        (NoSession, "open is called with 2 arguments, but NoSession.__init__() takes 2 positional"),
+        (
+            NoSession,
+            "a function is called with 2 arguments, but NoSession.__init__() takes 2 positional",
+        ),
         (lambda sink, options: NoSession(sink), "not an object with write() and close()"),
         (Closing, "close() returned ('a',), not names with counts"),
         (type("Sized", (Closing,), {"counts": {"a": "b"}}), "not names with counts"),
@@ -325,6 +329,31 @@ def test_a_faulty_exporter_is_blamed(
     assert "error[FXF0009]" in result.stderr
     assert message in result.stderr
     assert not (tmp_path / "out.faulty").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"open": lambda sink: sink}, "a function is called with 3 arguments, but "),
+        ({"open": lambda sink, options, findings: None}, "not an object with write() and close()"),
+        ({"extract": lambda capture: {}}, "a function is called with 4 arguments, but "),
+        ({"extract": lambda *_: ["a"]}, "extract() returned ['a'], not names with counts"),
+        ({"salvage": lambda capture: []}, "a function is called with 3 arguments, but "),
+    ],
+)
+def test_a_faulty_writer_is_blamed(
+    sample: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    writer = attrs.evolve(toy.WRITER, **changes)
+    host = Host(discover=False)
+    register(host, "faulty", fx_readers=lambda: [toy.READER], fx_writers=lambda: [writer])
+    command = ["salvage"] if "salvage" in changes else ["convert"]
+    part = ["--since", "0"] if "extract" in changes else []
+    result = run_cli(*command, *part, sample, tmp_path / "out.toy", host=host)
+    assert result.exit_code == ExitCode.FAILED
+    assert "error[FXF0009]" in result.stderr
+    assert message in result.stderr
+    assert not (tmp_path / "out.toy").exists()
 
 
 def test_counts_of_what_was_left_out_may_be_of_numpy(
