@@ -19,7 +19,6 @@ from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EX
 from fxframework.kernels.arrays import I64, U8
 from fxframework.kit.scanned import Batch, Columns, task_columns
 from fxframework.model.schema import CALL, TABLE_CODES
-from fxframework.model.table import ColumnData
 
 _ARGUMENT_TYPE, _EVENT_TYPE, _DATA_TYPE = 4, 2, 10
 """Of `args`: uint64, uint32, blob."""
@@ -182,8 +181,8 @@ def small_columns(name: str, passed: CallPass, names: FunctionNames) -> Columns:
         return task_columns(name, log.pids, log.tids, log.thread_offsets)
     if name == "xray_buffers":
         return _buffers(passed.log)
-    ids, calls = passed.functions
-    return function_columns(names, calls, lambda: _first_offsets(passed.log, ids))
+    _, calls, first_offsets = passed.functions
+    return function_columns(names, calls, first_offsets)
 
 
 def _buffers(log: Log) -> Columns:
@@ -193,9 +192,7 @@ def _buffers(log: Log) -> Columns:
     return {column.name: empty.astype(column.kind) for column in _BUFFER_COLUMNS}
 
 
-def function_columns(
-    names: FunctionNames, calls: I64, offsets: ColumnData | Callable[[], ColumnData]
-) -> Columns:
+def function_columns(names: FunctionNames, calls: I64, offsets: I64) -> Columns:
     """Return the columns of the functions of a trace, in the order of ``names``."""
     ids = names.functions
     symbols = names.symbols
@@ -224,17 +221,3 @@ def function_columns(
         "address": lambda: column(np.uint64, lambda id: symbols.function(id).address, 0),
         "calls": calls,
     }
-
-
-def _first_offsets(log: Log, ids: I64) -> I64:
-    """Byte offsets of the first events of functions, whose ids are ascending; same shape."""
-    first_offsets: I64 = np.full(ids.size, -1, np.int64)
-    for events in log.events():
-        of_calls = events.kind <= wire.FunctionKind.ENTER_ARG
-        places = np.searchsorted(ids, events.function[of_calls])[::-1]
-        offsets_here: I64 = np.full(ids.size, -1, np.int64)
-        offsets_here[places] = events.offset[of_calls][::-1]  # the last that is stored is the first
-        first_offsets = np.where(first_offsets < 0, offsets_here, first_offsets)
-        if first_offsets.size and int(first_offsets.min()) >= 0:
-            break
-    return first_offsets

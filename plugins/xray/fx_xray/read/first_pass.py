@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from fx_xray.read.log import Log
-from fx_xray.read.match import Matcher, Rows, beyond, exited
+from fx_xray.read.match import Matcher, Rows, beyond
 from fxframework.io.limits import Limits
 from fxframework.kernels.arrays import I64
 from fxframework.kit.scanned import FirstPass, Notes, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
-
-FEW = 1 << 16
-"""Ids of functions that are gathered at once."""
 
 
 class CallPass(FirstPass[Rows]):
@@ -34,32 +31,25 @@ class CallPass(FirstPass[Rows]):
         bound = ((NS_MAX + 1) * frequency - 1) // NS_PER_SECOND
         if whole:
             self.whole = matcher.all_rows()
-            left = [self._settle(self.whole, bound)]
+            self._settle(self.whole, bound)
         else:
-            left = [np.zeros(0, np.int64)]
             for events in log.chunks():
-                left.append(self._settle(matcher.rows_of(events), bound))
-                if sum(map(len, left[1:])) > max(len(left[0]), FEW):
-                    left = [np.unique(np.concatenate(left))]
-        ids, calls, offsets = matcher.end()
-        self.open_calls = int(offsets.size)
-        self.first_open = offsets[: self._most].copy()
+                self._settle(matcher.rows_of(events), bound)
+        *functions, open_offsets = matcher.end()
+        self.open_calls = int(open_offsets.size)
+        self.first_open = open_offsets[: self._most].copy()
         """The first byte offsets of calls that are open at the end, as many as may be reported."""
-        del offsets
-        every = np.unique(np.concatenate([ids, *left]))
-        counts = np.zeros(every.size, np.int64)
-        counts[np.searchsorted(every, ids)] = calls
-        self.functions: tuple[I64, I64] = every, counts
-        """Ids of all functions, ascending, and how often each was entered."""
+        self.functions: list[I64] = functions
+        """Ids of all functions, ascending, how often each was entered, and the byte offset of its
+        first event."""
 
-    def _settle(self, rows: Rows, bound: int) -> I64:
-        """Look for times beyond ``bound``; return the functions with unmatched exits."""
+    def _settle(self, rows: Rows, bound: int) -> None:
+        """Look for times beyond ``bound``."""
         if self.matcher.range is None or self.matcher.range[1] <= bound:
-            return exited(rows)
+            return
         late = beyond(rows, bound)
         self.outside += late.size
         self.first_outside = np.sort(np.append(self.first_outside, late))[: self._most]
-        return exited(rows)
 
     @property
     def notes(self) -> list[Notes]:

@@ -19,7 +19,7 @@ from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.temporary import TemporaryFile, reserve
 from fxframework.io.words import U64_MAX
-from fxframework.kernels.arrays import I64
+from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.nesting import BEGIN, END, OTHER, Nesting
 from fxframework.wire.findings import Findings, FoundAt
 
@@ -104,7 +104,11 @@ class Matcher:
         """Calls that ended with the one around them."""
         function_count = min(COUNTED, max(16, log.nbytes // 16))
         self._calls = np.zeros(function_count if self._is_first_pass else 0, np.int64)
-        self._far_calls: list[I64] = []
+        self._first_offsets = np.full(self._calls.size, -1)
+        """By function below COUNTED: its calls, and the byte offset of its first event, or -1."""
+        self._far: list[tuple[NDArray[np.uint32], I64, Bools]] = []
+        """Of entries of other functions, and of exits without one: the function, the byte offset,
+        and whether it is an entry."""
 
     def rows_of(self, events: Events) -> Rows:
         """Match these events of the log too (``Log.chunks``), and return their rows."""
@@ -121,7 +125,7 @@ class Matcher:
         if self._is_first_pass:
             self._measure(columns, kind, begin_rows)
             self._note(columns, begin_rows, is_unmatched)
-            self._count(columns, begin_rows)
+            self._count(columns, nesting_kinds, begin_rows, is_unmatched)
         depths = np.minimum(nesting.depths[begin_rows], self._max_depth)
         names = ("offset", "thread", "function", "cpu")
         slices = {name: columns[name].take(begin_rows) for name in names}
@@ -187,15 +191,33 @@ class Matcher:
             ticks[rows] = np.maximum(time[exits] - ticks[rows], 0)
             self.spans.exit[rows] = UNWOUND
 
-    def _count(self, columns: Columns, begins: I64) -> None:
-        """Count calls by function, and find the first and the last time."""
-        functions = columns["function"][begins]
+    def _count(
+        self, columns: Columns, nesting_kinds: NDArray[np.uint8], begins: I64, is_unmatched: Bools
+    ) -> None:
+        """Count calls by function, find its first event, and the first and the last time."""
+        events = begins
+        has_exits = bool(is_unmatched.any())
+        if has_exits:
+            # Any other exit comes behind an event of its function.
+            events = np.flatnonzero(is_unmatched | (nesting_kinds == BEGIN))
+        functions = columns["function"][events]
         if functions.size and int(functions.max()) >= self._calls.size:
             is_far = functions >= self._calls.size
-            self._far_calls.append(functions[is_far].astype(np.int64))
+            far = events[is_far]
+            is_entry = nesting_kinds[far] == BEGIN
+            self._far.append((functions[is_far], columns["offset"][far], is_entry))
+            events = events[~is_far]
             functions = functions[~is_far]
         counts = np.bincount(functions)
         self._calls[: counts.size] += counts
+        if has_exits:
+            exits = np.bincount(functions[nesting_kinds[events] != BEGIN])
+            self._calls[: exits.size] -= exits
+        is_new = (counts > 0) & (self._first_offsets[: counts.size] < 0)
+        if is_new.any():
+            # Of several of one function, the last that is stored is the first.
+            new_events = events[is_new[functions]][::-1]
+            self._first_offsets[columns["function"][new_events]] = columns["offset"][new_events]
         times = columns["tsc"].view(np.uint64)
         if times.size:
             low = int(times.min())
@@ -205,7 +227,7 @@ class Matcher:
                 high = max(high, self.range[1])
             self.range = low, high
 
-    def _note(self, columns: Columns, begins: I64, is_unmatched: NDArray[np.bool_]) -> None:
+    def _note(self, columns: Columns, begins: I64, is_unmatched: Bools) -> None:
         """Report what is wrong with these events, in their order."""
         nesting = self.nesting
         offset = columns["offset"]
@@ -308,33 +330,32 @@ class Matcher:
 
     # --- The end ----------------------------------------------------------------------------------
 
-    def end(self) -> tuple[I64, I64, I64]:
+    def end(self) -> tuple[I64, I64, I64, I64]:
         """Forget what only further events would need; return what it says at last.
 
-        These are function ids, ascending, and how many entries each has; and the byte offsets of
-        the entries of the calls that are open, ascending.
+        These are function ids, ascending, how many entries each has, and the byte offset of its
+        first event; and the byte offsets of the entries of the calls that are open, ascending.
         """
-        offsets = np.sort(self.nesting.open_values()[:, 0])
+        open_offsets = np.sort(self.nesting.open_values()[:, 0])
         self.nesting = Nesting(0)
         call_count = self.counted["slices"]
         for start in range(0, call_count, AT_ONCE):
             some = slice(start, min(start + AT_ONCE, call_count))
             is_open = self.spans.exit[some] == 0
             self.spans.ticks[some][is_open] = -1
-        near_ids = np.flatnonzero(self._calls)
-        far_calls = np.concatenate([np.zeros(0, np.int64), *self._far_calls])
-        far_ids, far_counts = np.unique(far_calls, return_counts=True)
-        self._far_calls = []
-        ids = np.append(near_ids, far_ids)
-        counts = np.append(self._calls[near_ids], far_counts)
-        return ids, counts, offsets
-
-
-def exited(rows: Rows) -> I64:
-    """Return the functions with unmatched exits, ascending, int64 of shape (functions,)."""
-    instants = rows.instants
-    functions: I64 = np.unique(instants["function"][instants["kind"] < ARGUMENT]).astype(np.int64)
-    return functions
+        ids = np.flatnonzero(self._first_offsets >= 0)
+        calls = self._calls[ids]
+        first_offsets = self._first_offsets[ids]
+        if self._far:
+            functions, offsets, is_entry = map(np.concatenate, zip(*self._far, strict=True))
+            self._far = []
+            far_ids, first_events, places = np.unique(
+                functions, return_index=True, return_inverse=True
+            )
+            ids = np.append(ids, far_ids.astype(np.int64))
+            calls = np.append(calls, np.bincount(places[is_entry], minlength=far_ids.size))
+            first_offsets = np.append(first_offsets, offsets[first_events])
+        return ids, calls, first_offsets, open_offsets
 
 
 def beyond(rows: Rows, bound: int) -> I64:
