@@ -12,6 +12,7 @@ from fx_log import RingWriter
 from fx_trace.write.buffer import TraceBuffer
 from fx_trace.write.writer import TraceWriter
 from fx_xray.write.flight_recorder import FdrWriter, log_of, slot_bytes
+from fxframework.errors import UsageError
 from fxframework.testing import reads_back
 from fxframework.testing.crashtest import RecordedMemory, crashtest
 
@@ -40,6 +41,11 @@ def fdr(memory: RecordedMemory) -> None:
 
 def fdr_log(image: bytes) -> bytes:
     return log_of(image, buffer_size=512, cycle_frequency=10**9)
+
+
+def test_a_format_that_nothing_reads_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match="there is no reader 'nope'"):
+        reads_back("nope")  # type: ignore[arg-type]
 
 
 def test_a_sound_trace() -> None:

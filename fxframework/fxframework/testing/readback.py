@@ -53,7 +53,7 @@ class ReadsBack:
         extract: Callable[[bytes], bytes | None] | None,
         options: dict[str, Any],
     ) -> None:
-        self.format = format
+        self.format = default_host().reader(format).format  # which refuses what nothing reads
         self.findings = frozenset(findings)
         self.keeps = keeps
         self._extract = extract
@@ -198,6 +198,6 @@ def reads_back(
 
     ``extract`` converts the image to the bytes of a capture if the memory is not one; it returns
     None if there is nothing yet. An image of zeros also counts as nothing. ``options`` are the
-    reader's.
+    reader's. Raises UsageError for a format without a reader.
     """
     return ReadsBack(format, findings=findings, keeps=keeps, extract=extract, options=options)
