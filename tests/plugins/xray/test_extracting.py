@@ -219,6 +219,40 @@ def test_arguments_of_no_call_are_lost_records(tmp_path: Path) -> None:
     assert data == after.read_bytes()
 
 
+ANOTHER_CALL = {"function": {"function_id": 77}, "thread": {"thread": 5}, "process": {"process": 6}}
+
+
+def _with_argument(**other: int) -> bytes:
+    """A log of basic mode that ends with an argument of another call."""
+    own = {"function_id": 4, "thread": 7, "process": 9}
+    return basic() + fx.BasicArgument(value=8, **{**own, **other}).pack()
+
+
+@cases("name", list(ANOTHER_CALL))
+def test_arguments_of_another_call_are_lost_records(name: str) -> None:
+    """They do not become those of the call before them."""
+    for damage in (b"", b"\1" * 32):
+        data = _with_argument(**ANOTHER_CALL[name]) + damage
+        sound, losses = _salvaged(opened(data, "xray-basic"))
+        of_records = [(loss.offset, loss.what) for loss in losses if loss.nbytes]
+        assert (len(basic()), "call_argument") in of_records
+        assert len(of_records) == 1 + bool(damage)
+        assert opened(sound, "xray-basic").table("args").array("parent").tolist() == [1]
+        assert _salvaged(opened(sound, "xray-basic")) == (sound, [])
+
+
+@cases("name", list(ANOTHER_CALL))
+def test_arguments_of_another_call_are_left_out_of_the_other_form(
+    name: str, tmp_path: Path
+) -> None:
+    before, after = tmp_path / "a.xray", tmp_path / "b.xray"
+    before.write_bytes(_with_argument(**ANOTHER_CALL[name]))
+    result = run_cli("convert", before, after, "-t", "xray")
+    assert "arguments of no call (1)" in result.stderr
+    with fxf.open(after) as capture:
+        assert capture.table("args").array("parent").tolist() == [1]
+
+
 @cases(
     ("version", "records", "lost"),
     [

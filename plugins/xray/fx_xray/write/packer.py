@@ -399,7 +399,8 @@ class RecorderPacker(Packer):
             room = self.buffers.room - METADATA_BYTES
             losses[LARGE_EVENT] = (kind == CUSTOM) & (rows.size > room)
         is_lost = np.logical_or.reduce(list(losses.values()))
-        # Arguments belong to the event before, if that is a call which is written.
+        # Arguments belong to the event before, if that is a call which is written. Those of no call
+        # have a negative size.
         is_argument = kind == ARGUMENT
         may_have_arguments = is_function & ~is_lost
         is_first = begins_of_runs(rows.thread)
@@ -412,7 +413,7 @@ class RecorderPacker(Packer):
         was_called = self.is_called[rows.thread[rows_asking]]
         is_called = np.where(is_in_rows, may_have_arguments[event_before], was_called)
         orphans = rows_asking[~is_called]
-        is_orphan = np.zeros(kind.size, np.bool_)
+        is_orphan = is_new_argument & (rows.size < 0)
         is_orphan[orphans] = is_new_argument[orphans]
         losses[ORPHAN_ARGUMENT] = is_orphan
         self.is_called[rows.thread[is_last]] = is_called[is_last[rows_asking]]
@@ -657,12 +658,12 @@ class BasicPacker(Packer):
         is_argument = kind == ARGUMENT
         is_great = is_function & (events.function > wire.MAX_BASIC_FUNCTION)
         # The call before each event, of any thread: arguments directly follow it, but for events of
-        # other threads. -1 is the last one before these.
+        # other threads. -1 is the last one before these. Those of no call have a negative size.
         called = np.append(np.where(is_great, -1, thread), self.called_thread)
         call = latest(is_function)
         ends_call = (kind >= CUSTOM) & (called[call] == thread)
         is_near = latest(ends_call) <= call
-        has_call = is_near & (called[call] == thread)
+        has_call = is_near & (called[call] == thread) & (events.size >= 0)
         if kind.size:
             self.called_thread = -1
             if is_near[-1]:

@@ -35,8 +35,9 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     if header is None:
         yield from map(lost, capture.checked_records())
         return
-    # A stretch that is lost says what its finding does; times are reported event by event.
-    codes_shown = {rules.TIME_OVERFLOW.code}
+    # A stretch that is lost says what its finding does; times, and arguments of other calls, are
+    # reported event by event.
+    codes_shown = {rules.TIME_OVERFLOW.code, rules.BASIC_ORPHAN.code}
     for start, stop, number in whole_of(capture).log.losses.T.tolist():
         rule = rules.RULES.numbered(number)
         codes_shown.add(rule.code)
