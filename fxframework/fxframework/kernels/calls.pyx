@@ -24,19 +24,27 @@ cpdef enum:
     NODE_SHIFT = 2
 
 
-def toured(const int64_t[::1] parent):
+ctypedef fused row_type:
+    int32_t
+    int64_t
+
+
+def toured(const row_type[::1] parent):
     """Put rows in an order in which each is before those below it, and siblings are as they were.
 
-    Return three columns, int64. Of each row, its place in this order, -1 for one that no root leads
+    Return three columns, int32. Of each row, its place in this order, -1 for one that no root leads
     to: it is in a circle of parents, or below one. Of each row, the place behind those below it.
     And the first row of each circle, in the order in which rows lead to them.
     """
-    cdef int64_t rows = parent.shape[0], used = 0, found = 0, root, row, above
-    places, ends = np.full((2, rows), -1, np.int64)
-    circles = np.empty(rows, np.int64)
-    cdef int64_t[::1] place = places, end = ends, circle = circles
-    cdef int64_t[::1] first_child = np.full(rows, -1, np.int64)
-    cdef int64_t[::1] next_sibling = np.full(rows, -1, np.int64)
+    if parent.shape[0] >> 31:
+        raise OverflowError(f"{parent.shape[0]} rows have no numbers of 32 bits")
+    cdef int64_t rows = parent.shape[0], above
+    cdef int32_t used = 0, found = 0, root, row
+    # Each is an array of its own: to keep one does not keep the others.
+    places, ends, children, siblings = (np.full(rows, -1, np.int32) for _ in range(4))
+    circles = np.empty(rows, np.int32)
+    cdef int32_t[::1] place = places, end = ends, circle = circles
+    cdef int32_t[::1] first_child = children, next_sibling = siblings
     for row in range(rows - 1, -1, -1):  # backward: each child goes before those that follow it
         above = parent[row]
         if 0 <= above < rows:
@@ -56,20 +64,20 @@ def toured(const int64_t[::1] parent):
                 if next_sibling[row] >= 0:
                     row = next_sibling[row]
                     break
-                row = -1 if row == root else parent[row]
+                row = -1 if row == root else <int32_t>parent[row]
     for root in range(rows):
         row = root
         while end[row] == -1:
             end[row] = -2 - root  # the row from which it was met
-            row = parent[row]
+            row = <int32_t>parent[row]
         if end[row] == -2 - root:
             circle[found] = row
             above = parent[row]
             while above != row:
-                circle[found] = min(circle[found], above)
+                circle[found] = <int32_t>min(<int64_t>circle[found], above)
                 above = parent[above]
             found += 1
-    return places, ends, circles[:found]
+    return places, ends, circles[:found].copy()
 
 
 def followed(const int32_t[::1] first, const int32_t[::1] following, const int32_t[::1] sizes,

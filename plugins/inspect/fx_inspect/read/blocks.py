@@ -20,6 +20,7 @@ from fx_inspect import rules
 from fx_inspect.format import TYPES
 from fx_inspect.read.records import STATE
 from fxframework.errors import Rule
+from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD, to_i64
 from fxframework.kernels.arrays import I64, U8
@@ -112,9 +113,9 @@ class Gathered:
 
     def joined(self, name: str) -> NDArray[Any]:
         """Return a column, which is not kept here any longer."""
-        column_pieces = self._pieces.pop(name)
-        nothing = np.zeros(0, self._kinds[name])
-        return np.concatenate([nothing, *column_pieces])
+        pieces = self._pieces.pop(name)
+        column = arena.empty(sum(map(len, pieces)), self._kinds[name])
+        return np.concatenate(pieces, out=column) if pieces else column
 
 
 class Columns:

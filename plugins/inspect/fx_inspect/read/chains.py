@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from fx_inspect import rules
+from fxframework.io import arena
 from fxframework.kernels.arrays import I32, I64
 from fxframework.kernels.calls import followed
 
@@ -76,7 +77,8 @@ def follow(
 
 def bounds_of(sizes: Any) -> I64:
     """Return the sum of the sizes before each element, and of all."""
-    out = np.zeros(sizes.size + 1, np.int64)
+    out: I64 = arena.empty(sizes.size + 1, np.int64)
+    out[0] = 0
     np.cumsum(sizes, out=out[1:])
     return out
 

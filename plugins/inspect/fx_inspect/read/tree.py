@@ -37,7 +37,7 @@ class TreeOrder:
     """The number of the parent of each, by number; -1 for the root."""
     ends: I32
     """The number behind those of its descendants, by number."""
-    cycles: I64
+    cycles: I32
     """The first node of each cycle of parents, in the order in which nodes lead to them."""
 
     @property
@@ -60,7 +60,7 @@ class TreeOrder:
 
 def tree_order(parents: I32) -> TreeOrder:
     """Return the order of nodes with these parents (-1: none); node 0 is the root."""
-    places, ends, cycles = toured(parents.astype(np.int64))
+    places, ends, cycles = toured(parents)
     count = int(ends[0])  # other trees than that of the root come behind it
     nodes_of_tree = np.flatnonzero((places >= 0) & (places < count))
     places[places >= count] = NO_NODE
@@ -68,8 +68,7 @@ def tree_order(parents: I32) -> TreeOrder:
     nodes[places.take(nodes_of_tree)] = nodes_of_tree
     parent_numbers = np.full(count, NO_NODE, np.int32)
     parent_numbers[1:] = places.take(parents.take(nodes[1:]))
-    node_ends = ends.take(nodes).astype(np.int32)
-    return TreeOrder(places.astype(np.int32), nodes, parent_numbers, node_ends, cycles)
+    return TreeOrder(places, nodes, parent_numbers, ends.take(nodes), cycles)
 
 
 def repeated(owners: I32, codes: I32, different: int, most: int) -> tuple[I64, int]:
