@@ -103,6 +103,15 @@ def test_odd_floats_of_4_bytes(bits: int) -> None:
     check(BLOCKS, bytes(data))
 
 
+@cases("units", [1, 2, 3])
+def test_a_damaged_mark_says_nothing_of_the_order(units: int) -> None:
+    """A record of a few units that begins a file, and is too short for what it has to say."""
+    data = bytearray(SAMPLES["blocks-odd"][:56])
+    data[3] = units
+    records, _ = check(BLOCKS, bytes(data))
+    assert {record.record for record in records} == {"damaged"}
+
+
 def test_json_has_what_was_written() -> None:
     records, _ = check(BLOCKS, SAMPLES["blocks"])
     shown = [record.to_json() for record in records]

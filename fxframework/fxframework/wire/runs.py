@@ -157,6 +157,8 @@ class Run:
         if row < self.count:
             self.count = row
             self.stopped = True
+            if row == 0:  # the order is that before the run, whatever its records say
+                self.reader.frames.big = self.big
 
     def _cut_where_nothing_fits(self) -> None:
         """End the run where a format without kinds says that no record begins."""
