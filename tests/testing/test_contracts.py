@@ -13,6 +13,7 @@ import pytest
 
 from fxframework.model.capture import Capture
 from fxframework.testing import Contract, ExporterContract, ReaderContract, Sample, WriterContract
+from fxframework.testing.contracts.generated import SEEDS, GeneratedCapture
 
 # The contract imports the plugin by its name, as it would an installed one.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -195,6 +196,16 @@ def test_fault_is_caught(contract: type[Contract], fault: str, name: str, tmp_pa
 def test_each_test_of_writers_has_a_fault() -> None:
     tests = {name for name in dir(WriterContract) if name.startswith("test_")}
     assert tests - set(dir(Contract)) <= set(WRITER_FAULTS.values())
+
+
+def test_generated_counters_are_integers_and_others() -> None:
+    """Else what is written of the others alone, or of integers alone, would seem not written."""
+    tables = [GeneratedCapture(seed).table("counters") for seed in SEEDS]
+    for table in tables:
+        is_int = table["is_int"]
+        assert 0 < is_int.sum() < len(table)
+        assert (table["value_int"][is_int] == table["value"][is_int]).all()
+        assert not table["value_int"][~is_int].any()
 
 
 def test_a_contract_is_about_25_tests() -> None:

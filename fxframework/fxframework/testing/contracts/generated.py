@@ -127,15 +127,16 @@ class GeneratedCapture(Capture):
             self._rows.row("slices", offset, **common, dur=length, kind=ASYNC, id=number)
         elif kind == "counter":
             value = self._chance.randrange(-(1 << 40), 1 << 40)
+            is_int = number % 3 > 0  # others have a fraction
             self._rows.row(
                 "counters",
                 offset,
                 **common,
                 id=number % 3,
                 series="value",
-                value=float(value),
-                value_int=value,
-                is_int=True,
+                value=float(value) if is_int else value + 0.5,
+                value_int=value if is_int else 0,
+                is_int=is_int,
             )
         elif kind == "flow":
             phase = "begin" if number % 2 else "end"
