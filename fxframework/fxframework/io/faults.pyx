@@ -4,8 +4,6 @@
 Without this, reading it would end the process (SIGBUS).
 """
 
-__all__ = ["forget", "was_hit", "watch"]
-
 cdef extern from *:
     """
     

@@ -24,12 +24,7 @@ cpdef enum:
     NODE_SHIFT = 2
 
 
-ctypedef fused row_type:
-    int32_t
-    int64_t
-
-
-def toured(const row_type[::1] parent):
+def toured(const int64_t[::1] parent):
     """Put rows in an order in which each is before those below it, and siblings are as they were.
 
     Return three columns, int32. Of each row, its place in this order, -1 for one that no root leads

@@ -702,11 +702,7 @@ cdef class Frames:
 
     cdef inline int64_t announced(self, int64_t at, int64_t entry) noexcept nogil:
         """Return the size that a record's head says; BEYOND if it is larger than any may be."""
-        cdef int64_t mask = self.numbers[SIZE_MASK], size
-        if entry >= 0:
-            mask = self.kinds[ENTRY * entry + ENTRY_MASK]
-        size = self.load(at + self.numbers[SIZE_AT], self.numbers[SIZE_BYTES], self.big)
-        size = <int64_t>(<uint64_t>size >> self.numbers[SIZE_SHIFT]) & mask
+        cdef int64_t size = self.said(at, entry)
         if self.numbers[POWER]:
             return self.numbers[UNIT] << size if 0 <= size <= LARGEST_POWER else BEYOND
         if size < 0 or size > (LARGEST if self.growing else self.total):
@@ -839,12 +835,17 @@ cdef class Frames:
         """Return the number of the kind of the record at a byte, whose head is there."""
         return self.part(at, KIND_AT, self.big)
 
-    cdef int64_t said_words(self, int64_t at) noexcept nogil:
-        """Return the number that the head at a byte says as the size, whether it may be or not."""
-        cdef int64_t entry = self.entry_of(at, self.kind_at(at)), mask = self.numbers[SIZE_MASK]
+    cdef inline int64_t said(self, int64_t at, int64_t entry) noexcept nogil:
+        """Return the number that a record's head says as the size, whether it may be or not."""
+        cdef int64_t mask = self.numbers[SIZE_MASK], number
         if entry >= 0:
             mask = self.kinds[ENTRY * entry + ENTRY_MASK]
-        return (self.load(at, WORD, self.big) >> self.numbers[SIZE_SHIFT]) & mask
+        number = self.load(at + self.numbers[SIZE_AT], self.numbers[SIZE_BYTES], self.big)
+        return <int64_t>(<uint64_t>number >> self.numbers[SIZE_SHIFT]) & mask
+
+    cdef int64_t said_words(self, int64_t at) noexcept nogil:
+        """Return the number that the head at a byte says as the size, by the entry of its kind."""
+        return self.said(at, self.entry_of(at, self.kind_at(at)))
 
     cdef bint says_more(self, int64_t at) noexcept nogil:
         """Whether the first word of a record has bits beside its kind and its size."""
@@ -1051,7 +1052,7 @@ cdef class Alignment:
                 return False
             steps += 1
             at += size
-        if after == begin or run < CONFIRMED and not self.at_end(at):
+        if after == begin or run < CONFIRMED and not 0 <= self.total - at < WORD:
             return False
         self.pos = after
         self.before = self.earlier = -1
@@ -1095,11 +1096,7 @@ cdef class Alignment:
         self.end = at if at <= self.pos and run >= CONFIRMED else 0
         if at <= self.pos or run == 0 or not self.leads(begin):
             return False
-        return run >= CONFIRMED or run == CONFIRMED - 1 and self.at_end(at)
-
-    cdef bint at_end(self, int64_t at) noexcept nogil:
-        """Whether no whole word is left from a byte on, which is not beyond the end."""
-        return 0 <= self.total - at < WORD
+        return run >= CONFIRMED or run == CONFIRMED - 1 and 0 <= self.total - at < WORD
 
     cdef int64_t word(self, int64_t at) noexcept nogil:
         """Return the word at a byte; 0 where none is left."""

@@ -491,7 +491,7 @@ cdef class Lanes(Stacks):
             lane, last, level = self.first_lane[track[slice]], -1, 0
             while lane >= 0:
                 self.close_before(lane, start[slice], end[slice], depth[slice])
-                if self.top[lane] < 0 or self.end_on(lane) >= end[slice]:
+                if self.top[lane] < 0 or self.node[self.top[lane], LANE_END] >= end[slice]:
                     break
                 last, lane = lane, self.lane[lane, NEXT_LANE]
                 level += 1
@@ -501,7 +501,7 @@ cdef class Lanes(Stacks):
                 self.open(lane, end[slice], depth[slice])
             else:
                 lane = self.first_lane[track[slice]]
-                self.open(lane, self.end_on(lane), depth[slice])
+                self.open(lane, self.node[self.top[lane], LANE_END], depth[slice])
                 self.cut += 1
             self.note(slice, start[slice], lane)
         return self.events()
@@ -511,7 +511,7 @@ cdef class Lanes(Stacks):
         cdef int64_t lane
         self.make_room(0, 0)
         for lane in range(self.lane_count):
-            while self.top[lane] >= 0 and self.end_on(lane) < limit:
+            while self.top[lane] >= 0 and self.node[self.top[lane], LANE_END] < limit:
                 self.close(lane)
         return self.events()
 
@@ -552,10 +552,6 @@ cdef class Lanes(Stacks):
             self.first_lane[track] = lane
         return lane
 
-    cdef int64_t end_on(self, int64_t lane) except? -1:
-        """Return the end of the innermost slice of a lane."""
-        return self.node[self.top[lane], LANE_END]
-
     cdef int open(self, int64_t lane, int64_t end, int64_t depth) except -1:
         """Put a slice on top of a lane."""
         cdef int64_t node
@@ -569,7 +565,7 @@ cdef class Lanes(Stacks):
         """End the slices of a lane that are over when another one begins."""
         cdef int64_t over
         while self.top[lane] >= 0:
-            over = self.end_on(lane)
+            over = self.node[self.top[lane], LANE_END]
             if over > start:
                 break
             # One without a length may be the innermost of a slice that ends where it begins.
@@ -580,7 +576,7 @@ cdef class Lanes(Stacks):
 
     cdef int close(self, int64_t lane) except -1:
         """End the innermost slice of a lane."""
-        self.note(-1, self.end_on(lane), lane)
+        self.note(-1, self.node[self.top[lane], LANE_END], lane)
         self.set_free(self.pop(lane))
         return 0
 
@@ -626,7 +622,10 @@ cdef class OpenSlices(Stacks):
                 top = self.top[thread[event]]
                 while top >= 0 and self.node[top, SLICE_ROW] != parent[event]:
                     top = self.end(top)
-                number[begun] = self.begin(thread[event], row[event], until[event])
+                top = number[begun] = self.push(thread[event])
+                self.node[top, THREAD], self.node[top, SLICE_ROW] = thread[event], row[event]
+                self.node[top, UNTIL] = until[event]
+                self.index.put(thread[event], row[event], top)
                 begun += 1
             elif what[event] == OTHERS:
                 around = self.find(thread[event], row[event])
@@ -673,13 +672,6 @@ cdef class OpenSlices(Stacks):
         if node >= 0 and self.node[node, THREAD] == thread and self.node[node, SLICE_ROW] == row:
             return node
         return -1
-
-    cdef int64_t begin(self, int64_t thread, int64_t row, int64_t until) except -1:
-        """Put a slice on the others of its thread; return its number."""
-        cdef int64_t node = self.push(thread)
-        self.node[node, THREAD], self.node[node, SLICE_ROW], self.node[node, UNTIL] = thread, row, until
-        self.index.put(thread, row, node)
-        return node
 
     cdef int64_t end(self, int64_t node) except -2:
         """End the innermost slice of its thread; return the one below it."""

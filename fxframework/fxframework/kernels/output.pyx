@@ -11,7 +11,6 @@ from libc.stdint cimport int64_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
 import numpy as np
-import orjson
 
 from fxframework.kernels import parts
 from fxframework.kernels.buffers import grown, room
@@ -39,12 +38,10 @@ cdef enum:
     FORMULA = 2
     # Literals around members.
     BEFORE = 0
-    BETWEEN = 1
-    BEHIND = 2
-
-cdef enum:
+    BETWEEN, BEHIND
     # Rows of ``held``.
-    LEAD, HELD_KIND, HELD_VALUE, TAIL, MEMBER
+    LEAD = 0
+    HELD_KIND, HELD_VALUE, TAIL, MEMBER
 
 cdef const uint8_t* HEX_DIGITS = b"0123456789abcdef"
 cdef bytes ALL_PAIRS = b"".join(b"%02d" % number for number in range(100))
@@ -63,25 +60,15 @@ cdef inline bint may_have_escapes(uint64_t word) noexcept nogil:
     return (below | (quotes - ONES) & ~quotes | (backslashes - ONES) & ~backslashes) & HIGH_BITS != 0
 
 
-def escapes():
-    """Return JSON's escape of each byte and its size, uint8 of shape (256 * ESCAPE,); 0 for none."""
-    table = np.zeros((256, ESCAPE), np.uint8)
-    for character in (*range(0x20), QUOTE, 0x5C):
-        quoted = orjson.dumps(chr(character))
-        escape = quoted[1 : len(quoted) - 1]
-        table[character, : len(escape)] = bytearray(escape)
-        table[character, ESCAPE - 1] = len(escape)
-    return table.reshape(-1)
-
-
 @cython.final
 cdef class RowWriter:
     """Writes rows of a template to ``data``, of which ``used`` bytes are filled.
 
     ``fxframework.kernels.templates`` loads them. Arrays are int64, but for those of bytes.
     ``literals`` are texts by number, ``texts`` those of COPIED and QUOTED; the bounds of text ``n``
-    are numbers ``n`` and ``n + 1``. ``marks_of`` has SPECIAL and FORMULA of each byte. ``held`` are
-    the members, of shape (4, members): a literal, the kind and the value, and another literal.
+    are numbers ``n`` and ``n + 1``. ``marks_of`` has SPECIAL and FORMULA of each byte, ``escapes``
+    its escape in JSON. ``held`` are the members, of shape (4, members): a literal, the kind and the
+    value, and another literal.
     """
 
     cdef public const uint8_t[::1] literals, texts
@@ -96,10 +83,10 @@ cdef class RowWriter:
     cdef int64_t[::1] ends, marks
     cdef int64_t parts, row, rows, most
 
-    def __init__(self, const uint8_t[::1] source, const uint8_t[::1] marks_of):
-        self.source = source
-        self.marks_of = marks_of
-        self.escapes = escapes()
+    def __init__(self, source, marks_of, escapes):
+        self.source, self.marks_of, self.escapes = source, marks_of, escapes
+        if self.marks_of.shape[0] != 256 or self.escapes.shape[0] != 256 * ESCAPE:
+            raise ValueError("marks and escapes are not those of all bytes")
         self.data = room(FIRST_ROOM, "u1")
         self.size = FIRST_ROOM
         self.texts = bytes(1)
@@ -198,7 +185,8 @@ cdef class RowWriter:
         elif kind == FRACTION and value:
             self.letter(POINT)
             self.natural(value, DECIMALS)
-            self.strip_zeros()
+            while self.data[self.used - 1] == ZERO:  # not all digits are
+                self.used -= 1
         elif kind >= ZEROS:
             self.natural(value, kind - ZEROS)
         return 0
@@ -281,13 +269,6 @@ cdef class RowWriter:
         self.make_room(DIGITS)
         memcpy(&self.data[self.used], &digits[at], DIGITS)
         self.used += DIGITS - at
-        return 0
-
-    @cython.boundscheck(False)
-    cdef int strip_zeros(self) noexcept nogil:
-        """Remove the zeros at the end of a number that is not 0."""
-        while self.data[self.used - 1] == ZERO:
-            self.used -= 1
         return 0
 
     @cython.boundscheck(False)

@@ -9,8 +9,6 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
-from fxframework.kernels.utf8 cimport is_utf8
-
 from secrets import randbits
 import numpy as np
 

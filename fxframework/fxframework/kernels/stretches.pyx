@@ -8,7 +8,7 @@ within the data raises IndexError.
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from fxframework.kernels.utf8 cimport is_utf8
+from fxframework.kernels.pools cimport is_utf8
 
 import numpy as np
 

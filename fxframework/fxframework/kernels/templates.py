@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
-from fxframework.kernels.arrays import I64
+from fxframework.kernels.arrays import I64, U8
 from fxframework.kernels.buffers import grown
 from fxframework.kernels.moments import PLAIN_PARTS
 from fxframework.kernels.output import RowWriter
@@ -29,8 +30,20 @@ BRACES = 3
 SPECIAL = 1
 FORMULA = 2
 """Marks of a byte, as ``output.pyx`` has them."""
+ESCAPE = 8
+"""Bytes of an escape and its size, likewise."""
 NONE = -1
 NO_SOURCE = memoryview(bytes(8))
+
+
+def json_escapes() -> U8:
+    """Return JSON's escape of each byte and its size, uint8 of shape (2048,); a size of 0: none."""
+    table = np.zeros((256, ESCAPE), np.uint8)
+    for character in (*range(0x20), *b'"\\'):
+        escape = orjson.dumps(chr(character))[1:-1]
+        table[character, : len(escape)] = list(escape)
+        table[character, ESCAPE - 1] = len(escape)
+    return table.reshape(-1)
 
 
 class Templates:
@@ -57,7 +70,7 @@ class Templates:
         marks_of = np.zeros(256, np.uint8)
         marks_of[list(special)] |= SPECIAL
         marks_of[list(formulas)] |= FORMULA
-        self._writer = RowWriter(source, marks_of)
+        self._writer = RowWriter(source, marks_of, json_escapes())
         self._width = width
         self._literals = np.zeros(LITERAL_BYTES, np.uint8)
         self._bounds = np.zeros(LITERALS, np.int64)

@@ -60,7 +60,7 @@ class TreeOrder:
 
 def tree_order(parents: I32) -> TreeOrder:
     """Return the order of nodes with these parents (-1: none); node 0 is the root."""
-    places, ends, cycles = toured(parents)
+    places, ends, cycles = toured(parents.astype(np.int64))
     count = int(ends[0])  # other trees than that of the root come behind it
     nodes_of_tree = np.flatnonzero((places >= 0) & (places < count))
     places[places >= count] = NO_NODE
