@@ -150,10 +150,37 @@ def test_a_wait_names_the_waker_of_the_argument_and_what_it_waited_for(machine: 
     assert (wait, wait.ns) == (Part("blocked", None, NAMES[B], "commit"), 80)
     assert (run, run.ns) == (Part("running", None), 20)
     assert wait.steps == (
-        Step(NAMES[B], "commit", "running", 20),
+        Step(NAMES[B], "commit", "running", 15),
+        Step(NAMES[B], "commit", "runnable", 5, cpu=1, holder="idle"),
         Step(NAMES[B], "commit", "blocked", 40, NAMES[C]),
         Step(NAMES[C], "write", "running", 60),
     )
+
+
+def test_a_waker_that_could_not_run_names_what_held_its_cpu(machine: Machine) -> None:
+    """B is woken at 120, and runs from 160 on: before, and once more in between, C has the CPU."""
+    machine.slice("call", 100, 200)
+    machine.slice("query", 160, 190, thread=B)
+    machine.switch(90, NOBODY, A)
+    machine.switch(90, NOBODY, B, cpu=1)
+    machine.switch(100, B, C, cpu=1)
+    machine.switch(110, A, NOBODY)
+    machine.wake(120, B, by=A, cpu=1)
+    machine.switch(160, C, B, cpu=1, state=RUNNING)
+    machine.switch(165, B, C, cpu=1, state=RUNNING)
+    machine.switch(175, C, B, cpu=1, state=RUNNING)
+    machine.wake(190, A, by=B)
+    machine.switch(190, NOBODY, A)
+    wait = explained(machine).slowest[0].parts[0]
+    assert wait.steps == (
+        Step(NAMES[B], "query", "running", 20),
+        Step(NAMES[B], None, "runnable", 40, cpu=1, holder=NAMES[C]),
+        Step(NAMES[B], "query", "runnable", 10, cpu=1, holder=NAMES[C]),
+        Step(NAMES[B], None, "blocked", 10, NAMES[A]),
+        Step(NAMES[A], "call", "running", 10),
+    )
+    text = run_cli("why", machine.path, "call").text
+    assert f"40 ns {NAMES[B]} was runnable, CPU 1 was held by {NAMES[C]}" in text
 
 
 def test_a_waker_is_inferred_from_the_cpu_of_the_wakeup(machine: Machine) -> None:
@@ -188,7 +215,7 @@ def test_circles_and_long_chains_end(tmp_path: Path) -> None:
         machine.switch(950, NOBODY, A)
         steps = explained(machine).slowest[0].parts[0].steps
     assert [(step.thread, step.state) for step in steps][-1] == (NAMES[B], "blocked")
-    assert len(steps) == 4
+    assert [step.state for step in steps] == 2 * ["running", "runnable", "blocked"]
     with Machine(tmp_path / "long.fxt") as machine:
         machine.slice("call", 0, 1000)
         machine.switch(0, NOBODY, A)
@@ -203,6 +230,15 @@ def test_circles_and_long_chains_end(tmp_path: Path) -> None:
         machine.switch(900, NOBODY, A)
         parts = {part.state: part for part in explained(machine).slowest[0].parts}
     assert len(parts["blocked"].steps) == MOST_STEPS
+
+
+def test_a_name_outside_of_the_selected_part(machine: Machine) -> None:
+    machine.slice("call", 100, 200)
+    machine.slice("other", 100, 200, thread=B)
+    machine.__exit__()
+    result = run_cli("why", machine.path, "call", "--thread", NAMES[B].partition("/")[2])
+    assert result.exit_code == ExitCode.USAGE
+    assert "no slice in the selected part is called 'call'" in result.stderr
 
 
 def test_before_the_first_switch_nothing_is_known(machine: Machine) -> None:

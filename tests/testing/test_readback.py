@@ -158,6 +158,17 @@ def test_a_generation_count_that_stays_odd() -> None:
         assert "an odd count means that a write is in progress" in str(failure)
 
 
+def test_a_vmo_that_is_not_there_in_the_end() -> None:
+    """The writer took memory of its own, or wrote over the header."""
+    for write in (
+        lambda _memory: Inspector().root.create_uint("packets", 1),
+        lambda memory: [memory.store_u64(8 * word, 0xDEADBEEF) for word in range(4)],
+    ):
+        report = crashtest(write, reads_back("inspect"), size=4096)
+        assert report.failure is not None
+        assert "its header is missing" in str(report.failure)
+
+
 def test_a_header_that_is_overwritten() -> None:
     inspector = Inspector()
     before = inspector.copy()

@@ -56,12 +56,16 @@ class Step:
     slice: str | None
     """The innermost slice that it was in; None outside of all slices."""
     state: str
-    """``running`` (or runnable) until it sent the wakeup, or the state in which it waited."""
+    """``running`` or ``runnable`` until it sent the wakeup, or the state in which it waited."""
     ns: int
     waker: str | None = None
     """Of a wait: the thread that ended it; None if that is not known."""
     is_inferred: bool = False
     """Whether the waker is inferred from what ran on the CPU of the wakeup."""
+    cpu: int | None = None
+    """Of a runnable thread: the CPU on which it ran next."""
+    holder: str | None = None
+    """Of a runnable thread: the one that held this CPU; None if that is not known."""
 
 
 @attrs.frozen
@@ -220,8 +224,11 @@ def _unknown_name(capture: Capture, slices: Table, name: str) -> UsageError:
     remedy = "there are no slices at all, or none in the selected part"
     if names:
         remedy = f"`fxf account` lists the names; the most frequent: {', '.join(names[:3])}"
-    hint = did_you_mean(name, names)
-    return UsageError(f"no slice is called {name!r}{hint}", path=capture.name, remedy=remedy)
+    where = ""
+    if under_views(capture) is not capture:
+        where = " in the selected part"
+    message = f"no slice{where} is called {name!r}{did_you_mean(name, names)}"
+    return UsageError(message, path=capture.name, remedy=remedy)
 
 
 # --- Slices of threads ----------------------------------------------------------------------------
@@ -630,8 +637,7 @@ class _Parts:
             ran_since = since
             if wait >= 0:
                 ran_since = max(int(self._states.ts[wait + 1]), since)
-            if ran_since < cause.ns:
-                yield self._step(thread, RUNNING, ran_since, cause.ns)
+            yield from self._until_wakeup(thread, ran_since, cause.ns)
             if ran_since == since:
                 return
             cause = self._scheduling.wakeup_after(wait)
@@ -642,6 +648,29 @@ class _Parts:
                 waker = self._labels[cause.thread]
                 step = attrs.evolve(step, waker=waker, is_inferred=cause.is_inferred)
             yield step
+
+    def _until_wakeup(self, thread: int, start: int, end: int) -> Iterator[Step]:
+        """Yield how long a thread ran before it sent a wakeup, and how long others held its CPU."""
+        changes = self._states.ts[self._states.of_thread(thread)]
+        changes = changes[(changes > start) & (changes < end)]
+        begins = np.append(start, changes)
+        ends = np.append(changes, end)
+        states = self._states.at(thread, begins)
+        pieces = zip(begins.tolist(), ends.tolist(), states.tolist(), strict=True)
+        ran = end - start
+        held: dict[Part, int] = {}
+        for begin, until, index in pieces:
+            if index < 0 or self._states.state[index] != IS_RUNNABLE:
+                continue
+            ran -= until - begin
+            name = self._slices.name(self._slices.around(thread, begin))
+            for part in self._holders(index, name, begin, until):
+                held[part] = held.get(part, 0) + part.ns
+        if ran:
+            yield self._step(thread, RUNNING, end - ran, end)
+        for part, ns in held.items():
+            label = self._labels[thread]
+            yield Step(label, part.slice, RUNNABLE, ns, cpu=part.cpu, holder=part.thread)
 
     def _step(self, thread: int, state: str, start: int, end: int) -> Step:
         slice_name = self._slices.name(self._slices.around(thread, end))

@@ -187,6 +187,8 @@ class _PartTable:
     rows: list[_Row]
     small_ns: int
     """Time of the call in parts that are too small to be shown."""
+    least_ns: float
+    """Of what kept a waker from running: less is not shown."""
 
     @classmethod
     def of(cls, call: Call, typical: Call | None, *, shows_all: bool) -> _PartTable:
@@ -210,7 +212,8 @@ class _PartTable:
                 small_ns += row.ns
             else:
                 rows.append(row)
-        return cls(call, typical, rows, small_ns)
+        least_ns = 0 if shows_all else LEAST_SHARE * call.dur_ns
+        return cls(call, typical, rows, small_ns, least_ns)
 
     def lines(self, width: int) -> Iterator[str]:
         """Yield the lines of the table."""
@@ -228,6 +231,8 @@ class _PartTable:
             if not row.ns:
                 continue
             for step in row.part.steps:
+                if step.state == "runnable" and step.ns < self.least_ns:
+                    continue
                 deeper = indent + 2
                 yield from wrapped(" " * deeper, _step(step), indent=deeper, columns=width)
         if self.small_ns:
@@ -319,6 +324,8 @@ def _step(step: Step) -> str:
     if step.state == "running":
         return f"{brief(step.ns)} {printable(step.thread)} ran{place}"
     text = f"{brief(step.ns)} {printable(step.thread)} was {step.state}{place}"
+    if step.cpu is not None:
+        text += f", CPU {step.cpu} {_holder(step.holder)}"
     if step.waker is not None:
         text += f", {_woken(step.waker, None, is_inferred=step.is_inferred)}"
     return text
@@ -327,7 +334,7 @@ def _step(step: Step) -> str:
 def _woken(thread: str, slice_name: str | None, *, is_inferred: bool) -> str:
     """Return in words what ended a wait."""
     if thread == IDLE:
-        return "woken while the CPU was idle, as by a timer"
+        return "woken while the CPU was idle: by a timer, a device or another CPU"
     text = f"woken by {printable(thread)}{_in_slice(slice_name)}"
     if is_inferred:
         text += ", inferred"

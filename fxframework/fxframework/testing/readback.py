@@ -84,9 +84,19 @@ class ReadsBack:
             self._compare_records(content_before, content)
 
     def final(self, image: bytes) -> None:
-        """Raise AssertionError if a write is still in progress when the writer has ended."""
+        """Raise AssertionError if a write is still in progress when the writer has ended.
+
+        So is that of a VMO without a header.
+        """
         content = self._content(bytes(image))
-        if content is not None and content.generation is not None and content.generation % 2:
+        if content is None:
+            if self.format == "inspect":
+                raise AssertionError(
+                    "there is no Inspect VMO when the writer has ended: its header is missing; "
+                    "does the writer write into the memory that it is given?"
+                )
+            return
+        if content.generation is not None and content.generation % 2:
             raise AssertionError(
                 f"the generation count is {content.generation} when the writer has ended: an odd "
                 "count means that a write is in progress; a last increment is missing"
@@ -192,9 +202,9 @@ def reads_back(
       ``keeps="some"``, for a ring that overwrites, a store may remove or add records, but not
       change one into another.
     - ``inspect``: while the generation count is even and unchanged, nodes and properties do not
-      change. When the writer has ended, the count is even. While it is odd, findings do not fail:
-      readers take no such image. One that has no header yet counts as nothing; a header does not
-      disappear.
+      change. When the writer has ended, there is a header, and the count is even. While it is odd,
+      findings do not fail: readers take no such image. One that has no header yet counts as
+      nothing; a header does not disappear.
 
     ``extract`` converts the image to the bytes of a capture if the memory is not one; it returns
     None if there is nothing yet. An image of zeros also counts as nothing. ``options`` are the
