@@ -88,6 +88,17 @@ def test_a_selector_of_several_values_or_none_is_refused(selector: str, message:
         opened(full()).value(selector)
 
 
+def test_a_name_that_occurs_again_is_only_in_the_tree() -> None:
+    inspector = Inspector()
+    inspector.root.create_uint("a", 1)
+    inspector.root.create_uint("a", 2)
+    capture = opened(inspector)
+    assert capture.tree() == {"a": 1, "a#2": 2}
+    with pytest.raises(UsageError, match="selects 2 properties") as caught:
+        capture.value("root:a")
+    assert "`tree()` has all of them" in str(caught.value.remedy)
+
+
 def test_trees_of_links_are_in_their_places(tmp_path: Path) -> None:
     def sockets() -> Inspector:
         tree = Inspector()

@@ -287,11 +287,10 @@ def plain_value(capture: Capture, selector: str) -> Any:
     if len(values) == 1:
         return values[0]
     suggestion = ""
+    remedy = "`tree()` has all of them; where a name occurs again in a node, `#2` is behind it there"
     if not values:
         paths = (entry.path for entry in entries(capture) if entry.value is not None)
         suggestion = did_you_mean(selector, itertools.islice(paths, MOST_SUGGESTED))
-    raise UsageError(
-        f"{selector!r} selects {len(values) or 'no'} properties, not one{suggestion}",
-        path=capture.name,
-        remedy="`fxf selectors FILE` lists the selectors of all properties",
-    )
+        remedy = "`fxf selectors FILE` lists the selectors of all properties"
+    message = f"{selector!r} selects {len(values) or 'no'} properties, not one{suggestion}"
+    raise UsageError(message, path=capture.name, remedy=remedy)
