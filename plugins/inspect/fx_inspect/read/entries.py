@@ -287,7 +287,7 @@ def plain_value(capture: Capture, selector: str) -> Any:
     if len(values) == 1:
         return values[0]
     suggestion = ""
-    remedy = "`tree()` has all of them; where a name occurs again in a node, `#2` is behind it there"
+    remedy = "`tree()` has all of them; a name that occurs again in a node has `#2` behind it"
     if not values:
         paths = (entry.path for entry in entries(capture) if entry.value is not None)
         suggestion = did_you_mean(selector, itertools.islice(paths, MOST_SUGGESTED))
