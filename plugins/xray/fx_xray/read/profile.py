@@ -59,7 +59,7 @@ def spread(parents: list[int], threads: int, paths: I64, figures: list[I64]) -> 
         unsigned = np.minimum(unsigned, NS_MAX // paths.size)
     sums = np.zeros((len(parents), 2), np.int64)
     np.add.at(sums, paths, unsigned.T.astype(np.int64))
-    calls, ticks = sums.T.tolist()
+    ticks = sums[:, 1].tolist()
     of_callees, starts, next_starts = ([0] * len(parents) for _ in range(3))
     # A walk backwards meets a path when the ticks of all of its callees are summed, a walk forwards
     # when the start of its caller is known.
@@ -70,7 +70,8 @@ def spread(parents: list[int], threads: int, paths: I64, figures: list[I64]) -> 
         caller = parents[path]
         starts[path] = next_starts[path] = next_starts[caller]
         next_starts[caller] += ticks[path]
-    rows: I64 = np.array((calls, ticks, starts), np.int64)[:, threads:]
+    del of_callees, next_starts  # they have numbers of Python, one for each path
+    rows: I64 = np.array((sums[:, 0], ticks, starts), np.int64)[:, threads:]
     np.minimum(rows, NS_MAX // max(1, rows.shape[1]), out=rows)  # so that sums over all paths fit
     return rows
 
