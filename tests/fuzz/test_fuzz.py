@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ..oracle import xray_logs
@@ -116,6 +116,7 @@ def test_damaged_real_xray(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", REAL)
 @share(1 / 4)
 @given(seed=seeds)
+@example(seed=66207)  # the clock of one of them begins beyond 63 bits of nanoseconds since 1970
 def test_damaged_real_captures(name: str, seed: int) -> None:
     damaged_capture = mutated((FILES / name).read_bytes()[:4000], random.Random(seed))
     with input_told(damaged_capture):

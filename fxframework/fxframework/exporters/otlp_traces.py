@@ -322,7 +322,7 @@ class _Spans:
         """Return the times since 1970, and count those before."""
         earliest = int(ns.min()) + self._offset
         latest = int(ns.max()) + self._offset
-        if earliest >= NS_MIN and latest <= NS_MAX:
+        if all(NS_MIN <= number <= NS_MAX for number in (self._offset, earliest, latest)):
             moments = ns + self._offset
         else:
             moments = ns.astype(object) + self._offset  # Python's integers do not overflow
