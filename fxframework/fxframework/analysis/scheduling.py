@@ -81,6 +81,11 @@ class ThreadStates:
         """Return the indices of the states of one thread."""
         return run_of(self.thread, thread)
 
+    def changes(self, thread: int, start: int, end: int) -> I64:
+        """Return the times (ns) at which a thread's states begin, strictly between two times."""
+        ts = self.ts[self.of_thread(thread)]
+        return ts[(ts > start) & (ts < end)]
+
     def at(self, thread: int, ts: I64) -> I64:
         """Return the index of a thread's state at each time; -1 before its first one."""
         own = self.of_thread(thread)

@@ -556,8 +556,7 @@ class _Parts:
         thread = self._slices.thread(self._row)
         start, end = self._slices.times(self._row)
         nesting = self._slices.nesting(self._row)
-        changes = self._states.ts[self._states.of_thread(thread)]
-        changes = changes[(changes > start) & (changes < end)]
+        changes = self._states.changes(thread, start, end)
         begins = np.unique(np.concatenate((nesting.ts, changes)))
         place_in_nesting = np.searchsorted(nesting.ts, begins, "right") - 1
         innermost = nesting.row[place_in_nesting]
@@ -651,8 +650,7 @@ class _Parts:
 
     def _until_wakeup(self, thread: int, start: int, end: int) -> Iterator[Step]:
         """Yield how long a thread ran before it sent a wakeup, and how long others held its CPU."""
-        changes = self._states.ts[self._states.of_thread(thread)]
-        changes = changes[(changes > start) & (changes < end)]
+        changes = self._states.changes(thread, start, end)
         begins = np.append(start, changes)
         ends = np.append(changes, end)
         states = self._states.at(thread, begins)
