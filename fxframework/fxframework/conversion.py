@@ -893,7 +893,10 @@ class Salvage:
         yield from self._findings(framework_only=True)
         if self.target.salvage is not None:
             function = self.target.salvage
-            yield from self.host.called(self.target, function, self.capture, sink, self.options)
+            losses = self.host.called(self.target, function, self.capture, sink, self.options)
+            if not isinstance(losses, Iterable):
+                raise _faulty(self, f"salvage() returned {losses!r}, not losses")
+            yield from losses
             return
         from fxframework.kit.salvage import salvage_records
 

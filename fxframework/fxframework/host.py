@@ -492,10 +492,15 @@ class Host:
         """Return an error that blames the plugin that raised an exception; None for our own bugs.
 
         The innermost frame of the traceback that belongs to a plugin or to fxframework decides.
-        Bundled plugins count as fxframework.
+        Bundled plugins count as fxframework; modules beside a file that is a plugin count as it.
         """
         plugins_by_package = {
             module.partition(".")[0]: self._plugins[name] for name, module in self.modules().items()
+        }
+        plugins_by_folder = {
+            os.path.dirname(plugin.distribution): plugin  # noqa: PTH120 (also of no path)
+            for package, plugin in plugins_by_package.items()
+            if package.startswith(plugin_files.PREFIX)
         }
         plugin: Plugin | None = None
         place = ""
@@ -507,8 +512,12 @@ class Host:
                 continue
             if package == PROJECT:
                 plugin = None
-            elif package in plugins_by_package:
-                plugin = plugins_by_package[package]
+                continue
+            owner = plugins_by_package.get(package)
+            if owner is None and plugins_by_folder:
+                owner = plugins_by_folder.get(plugin_files.folder_of(package))
+            if owner is not None:
+                plugin = owner
                 place = f"{module}, line {line}"
         if plugin is None or plugin.distribution == PROJECT:
             return None

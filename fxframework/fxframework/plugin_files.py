@@ -80,6 +80,18 @@ def module_name(path: str) -> str:
     return PREFIX + re.sub(r"\W", "_", Path(path).stem)
 
 
+def folder_of(package: str) -> str:
+    """Return the folder that contains an imported module or package; "" if it is not a file."""
+    module = sys.modules.get(package)
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return ""
+    folder = Path(file).parent
+    if hasattr(module, "__path__"):
+        folder = folder.parent
+    return str(folder)
+
+
 def load(path: str) -> ModuleType:
     """Run a file as a module. Raises PluginError if it is not one, and what the module raises."""
     file = Path(path)

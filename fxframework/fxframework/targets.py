@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.packing import bare_name
-from fxframework.registry import Exporter, Writer
+from fxframework.registry import Exporter, Reader, Writer
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -75,7 +76,7 @@ def target_names(targets: Iterable[Target]) -> str:
     return ", ".join(sorted({target_name(target) for target in targets})) or "none"
 
 
-def matching_suffix(name: str, target: Target) -> str:
+def matching_suffix(name: str, target: Target | Reader) -> str:
     """Return the longest suffix of a target that a file name ends in; empty if there is none."""
     name = name.lower()
     bare = bare_name(name)  # without the suffix of a compression
@@ -123,7 +124,7 @@ def find_target(host: Host, captures: Sequence[Capture], out: str, to: str | Non
             )
         return writer
     if not exporters:
-        raise _no_suffix(capture, out, choices)
+        raise _no_suffix(f"{capture.format} captures", out, choices)
     return _exporter_of_suffix(capture, exporter_suffix, exporters, choices)
 
 
@@ -219,7 +220,22 @@ def tables_needed(exporters: Iterable[Exporter]) -> str:
     return ", or ".join(needs_of_exporters)
 
 
-def _no_suffix(capture: Capture, out: str, choices: Sequence[Target]) -> UsageError:
+def check_suffix(host: Host, inputs: Iterable[object], out: str) -> None:
+    """Raise UsageError if no target has the suffix of an output, before a records file is read.
+
+    Records files are read as a whole when they are opened. For other inputs, ``find_target`` says
+    what they can become.
+    """
+    records = host.readers.get("records")
+    names = [os.fspath(path) for path in inputs if isinstance(path, str | os.PathLike)]
+    if records is None or not any(matching_suffix(name, records) for name in names):
+        return
+    targets: list[Target] = [*host.writers.values(), *host.exporters]
+    if out != "-" and not any(matching_suffix(out, target) for target in targets):
+        raise _no_suffix("captures", out, targets)
+
+
+def _no_suffix(what: str, out: str, choices: Sequence[Target]) -> UsageError:
     """Return the error for an output whose suffix no writer or exporter has."""
     name = out.replace("\\", "/").rpartition("/")[2]
     suffixes = sorted({suffix for target in choices for suffix in target.suffixes})
@@ -230,8 +246,8 @@ def _no_suffix(capture: Capture, out: str, choices: Sequence[Target]) -> UsageEr
         problem = f"no target has the suffix {whole_suffix!r}{did_you_mean(last_suffix, suffixes)}"
     return UsageError(
         problem,
-        remedy=f"{capture.format} captures can become {', '.join(suffixes)}; or name the target "
-        f"with -t: {target_names(choices)}",
+        remedy=f"{what} can become {', '.join(suffixes)}; or name the target with -t: "
+        f"{target_names(choices)}",
     )
 
 

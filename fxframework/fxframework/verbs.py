@@ -16,6 +16,7 @@ from fxframework.errors import ClosedError, NotACaptureError, UsageError, checke
 from fxframework.host import Host, Input, default_host
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
+from fxframework.targets import check_suffix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,6 +66,8 @@ def convert(
     input_list = _listed(inputs)
     if not input_list:
         raise UsageError("convert needs at least one input", remedy="give a path or a capture")
+    if to is None:
+        check_suffix(default_host(), input_list, os.fspath(out))
     with contextlib.ExitStack() as stack:
         captures: list[Capture] = []
         parts: list[Selection | None] = []

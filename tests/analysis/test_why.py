@@ -428,7 +428,7 @@ def test_the_command_prints_few_lines(written: Callable[[], Path]) -> None:
     assert result.text.splitlines() == [
         "call: 2 calls",
         "",
-        "100 ns on app/main from 100 ns; the typical call: 10 ns",
+        "100 ns on app/main from 100 ns (@100); the typical call: 10 ns",
         "state     time  share  typical  where it went",
         "blocked  80 ns    80%        –  itself, woken by app/helper (in commit)",
         "                                  80 ns app/helper ran in commit",
@@ -491,6 +491,16 @@ def test_a_name_can_be_given_as_it_is_printed(tmp_path: Path, name: str, typed: 
     machine.path.write_bytes(machine.path.read_bytes().replace(b"%x", b"\xffx"))
     assert run_cli("why", machine.path, typed).exit_code == ExitCode.OK
     assert run_cli("why", machine.path, "\udcfe").exit_code == ExitCode.USAGE
+
+
+def test_the_time_of_a_call_selects_it(machine: Machine) -> None:
+    for start in (13_562_600_123_456, 13_562_600_223_456):
+        machine.slice("call", start, start + 1000)
+    machine.__exit__()
+    text = run_cli("why", machine.path, "call").text
+    (moment,) = re.findall(r"from 13,562\.6 s \((@\d+)\)", text)
+    again = run_cli("why", machine.path, "call", "--since", moment, "--json").json()
+    assert f"@{again['slowest'][0]['start_ns']}" == moment
 
 
 def test_of_a_name_that_may_have_been_lost_the_loss_is_said(machine: Machine) -> None:

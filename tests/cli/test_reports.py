@@ -61,7 +61,9 @@ def test_info_names_the_slowest_and_the_command_that_shows_more(tmp_path: Path) 
     names = [line.strip().removeprefix("slowest").strip() for line in lines[first : first + 7]]
     assert names[0] == "launch: 7.335036 ms in 4 asynchronous slices, up to 2.656033 ms"
     assert names[1].startswith("bind: 3.694453 ms in 4 calls")
-    assert names[5] == f"… and 4 more; all: fxf account --sort self {boot}"
+    assert names[5] == (
+        f"… and 4 more, most time by themselves first; all: fxf account --sort self {boot}"
+    )
     assert names[6] == f"why: fxf why {boot} bind"  # launch has no thread of its own
     assert run_cli("why", boot, "bind").exit_code == ExitCode.OK
     assert "no states of this call" in run_cli("why", boot, "launch").text

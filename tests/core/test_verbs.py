@@ -336,6 +336,15 @@ def test_what_a_file_can_become_is_listed() -> None:
 # --- nothing sound -------------------------------------------------------------------------------
 
 
+@cases("out", ["a.xyz", "a"])
+def test_an_output_is_refused_before_records_are_read(out: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="suffix"):
+        fxf.convert(tmp_path / "missing.jsonl", tmp_path / out)
+    result = run_cli("convert", tmp_path / "missing.jsonl", tmp_path / out)
+    assert result.exit_code == ExitCode.USAGE
+    assert "captures can become .arrow" in result.stderr
+
+
 @cases("suffix", [".fxt", ".json", ".csv", ".jsonl"])
 def test_a_records_file_without_a_record_replaces_nothing(suffix: str, tmp_path: Path) -> None:
     lines = tmp_path / "g.jsonl"

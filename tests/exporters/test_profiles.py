@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import orjson
 import pytest
 import toy
 from calls_of import Call, Given, Numbered, nested_calls, own_time, path_of
@@ -20,7 +21,9 @@ import fxframework as fxf
 from fx_trace import sample as traces
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.exporters import flamegraph, plugin
+from fxframework.exporters.page import page
 from fxframework.io.sink import Sink
+from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
 from fxframework.registry import Exporter, parse_options
 from fxframework.testing import ExporterContract, Sample
@@ -223,6 +226,15 @@ def test_a_capture_without_calls_is_refused(name: str) -> None:
         export(name, Given([]))
     with pytest.raises(WriteRefusedError):
         export(name, Given([Call("a", kind=2)]))
+
+
+def test_invalid_text_is_shown_as_in_records() -> None:
+    text = b"caf\xe9 \xe2\x82".decode("utf-8", "surrogateescape")
+    shown = "caf\ufffd \ufffd"
+    assert encodable({text: [text, (1, 1 << 70)]}).keys() == {shown}
+    assert b'"caf\xef\xbf\xbd \xef\xbf\xbd"' in page("odd", {"name": text})
+    assert orjson.loads(orjson.dumps(encodable([text, 1, -1]))) == [shown, 1, -1]
+    assert orjson.dumps(encodable([1, 1 << 70])) == b"[1,%d]" % (1 << 70)
 
 
 # --- speedscope --------------------------------------------------------------------------------

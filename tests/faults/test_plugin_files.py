@@ -168,6 +168,27 @@ def test_a_file_is_blamed_for_what_it_raises(work: str, trace: Path, tmp_path: P
     assert not out.exists()
 
 
+BESIDE = '''"""What a plugin has in a module of its own."""
+
+
+def open_names(sink, options):
+    """Open the exporter."""
+    raise KeyError("the pen")
+'''
+
+
+def test_a_file_is_blamed_for_a_module_beside_it(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    module(tmp_path, BESIDE, "beside_names")
+    text = EXPORTER.format(work="").replace("open=Names", "open=beside_names.open_names")
+    path = module(tmp_path, f"import beside_names\n{text}", "names")
+    done = run_cli("--plugin", path, "convert", trace, tmp_path / "out.names", "-t", "names")
+    assert done.exit_code == ExitCode.FAILED
+    assert f"KeyError: 'the pen', raised by the plugin names ({path}) in beside_n" in done.stderr
+
+
 def test_a_file_that_does_not_end_is_stopped_in_time(trace: Path, tmp_path: Path) -> None:
     path = exporter(tmp_path, "import time; time.sleep(60)")
     command = [sys.executable, "-m", "fxframework", "--plugin", path, "convert", trace, "-"]

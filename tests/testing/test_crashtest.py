@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,6 +103,15 @@ def test_a_torn_store_is_found_where_the_whole_ones_are_sound() -> None:
     assert report.failure is not None
     assert (report.failure.store, report.failure.landed) == (1, 1)
     assert "of which 1 byte landed" in str(report)
+
+
+@cases("answer", [False, np.False_])
+def test_a_check_rejects_an_image_by_its_answer(answer: object) -> None:
+    report = crashtest(lambda memory: None, lambda image: answer, size=8)
+    assert report.failure is not None
+    assert "AssertionError: the check returned False" in str(report)
+    assert crashtest(lambda memory: None, lambda image: not answer, size=8).ok
+    assert not crashtest(lambda memory: None, len, size=8, final=lambda image: answer).ok
 
 
 def test_the_memory_before_the_first_store_is_checked() -> None:

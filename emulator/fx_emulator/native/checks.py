@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 Check = Callable[..., object]
 
 
@@ -60,12 +62,17 @@ class Checks:
         return True
 
     def ask(self, check: Check, image: bytes, before: bytes | None) -> None:
-        """Call a check. ``before`` is the image before the last store, None for the first image."""
+        """Call a check. ``before`` is the image before the last store, None for the first image.
+
+        Raises what the check raises, and AssertionError if it returns False.
+        """
         self.images += 1
+        keywords = {}
         if self._takes_before and check is self.check:
-            check(image, before=before)
-        else:
-            check(image)
+            keywords["before"] = before
+        answer = check(image, **keywords)
+        if isinstance(answer, bool | np.bool_) and not answer:
+            raise AssertionError("the check returned False")
 
     def first_error(self, checks: Sequence[Check], image: bytes) -> Exception | None:
         """Return the exception of the first check that rejects an image, or None."""

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fxframework.kit.shown import aligned, amount, brief, printable, shortened, widths_of
+from fxframework.kit.shown import amount, brief, columns, printable, shortened
 
 if TYPE_CHECKING:
     from fxframework.analysis.changes import Change, Measures
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 WIDTH = 100
 MOST_SHARE = 10
 """Share from which it says nothing: the whole changed by a tenth of its part."""
-LEAST = 24
-"""Least width of a name."""
+LONGEST_VALUE = 24
+"""Characters of a value of a property."""
 HEAD = "head"
 PLAIN = ""
 StyledLine = tuple[str, str]
@@ -164,18 +164,11 @@ def _calls(comparison: Any, top: int, width: int) -> Iterator[StyledLine]:
     if not changes:
         return
     yield PLAIN, ""
-    # Names get at least LEAST columns: one column after the other goes until they do.
     headings = list(IS_NUMERIC)
     shown_changes = changes[:top]
     rows = [headings]
     rows += [_row_of_call(change, comparison.runs) for change in shown_changes]
-    for heading in SPARE:
-        if _width_before_name(rows) + LEAST <= width:
-            break
-        spare = rows[0].index(heading)
-        for row in rows:
-            del row[spare]
-    numeric = [IS_NUMERIC[heading] for heading in rows[0]]
+    numeric = list(IS_NUMERIC.values())
     styles = [HEAD]
     styles += [change.verdict for change in shown_changes]
     yield from _table(rows, numeric, styles, width)
@@ -274,7 +267,7 @@ def _value(values: Mapping[str, Any]) -> str:
     value = values["value"]
     if values["mean"] is not None and isinstance(value, int | float):
         return _number(values["mean"])
-    return shortened(printable(str(value)), LEAST)
+    return shortened(printable(str(value)), LONGEST_VALUE)
 
 
 def _time(values: Mapping[str, Any]) -> str:
@@ -291,14 +284,7 @@ def _number(value: float | None) -> str:
 def _table(
     rows: Sequence[Sequence[str]], numeric: Sequence[bool], styles: Sequence[str], width: int
 ) -> Iterator[StyledLine]:
-    """Yield rows in columns, each with its style; the last column is cut in its middle."""
-    name_width = max(width - _width_before_name(rows), LEAST)
-    cut_rows = [[*row[:-1], shortened(row[-1], name_width)] for row in rows]
-    for style, line in zip(styles, aligned(cut_rows, numeric), strict=True):
+    """Yield rows in columns, each with its style; the last column is the name."""
+    lines_of_rows = columns(rows, numeric, width - 2, name=len(numeric) - 1, spare=SPARE)
+    for style, line in zip(styles, lines_of_rows, strict=True):
         yield style, f"  {line}"
-
-
-def _width_before_name(rows: Sequence[Sequence[str]]) -> int:
-    """Return the width of the indent and of all columns but the last one."""
-    widths = widths_of(rows)[:-1]
-    return 2 + sum(width + 2 for width in widths)

@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 from fxframework.kernels.arrays import I32, I64
 from fxframework.kernels.sorting import dense, run_of
 from fxframework.model.capture import Capture
-from fxframework.model.schema import ASYNC, THREAD_STATES, WAKEUP
+from fxframework.model.schema import ASYNC, RUNNABLE, RUNNING, THREAD_STATES, WAKEUP
 from fxframework.model.table import Table
 
-RUNNING, RUNNABLE = "running", "runnable"
-"""A thread has a CPU; it could run and has none."""
 IS_RUNNING = -1
 IS_RUNNABLE = -2
 """Numbers of these states, beside those of THREAD_STATES that threads have when they are left."""
-LEFT_READY = next(number for number, name in THREAD_STATES.items() if name == "running")
+LEFT_READY = next(number for number, name in THREAD_STATES.items() if name == RUNNING)
 """The recorded state of a thread that was left although it could have run on."""
 Waits = Mapping[tuple[bytes, str], int]
 """Nanoseconds in slices, by name of the slice and state of its thread."""

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from fxframework.analysis.scheduling import (
     IS_RUNNABLE,
     IS_RUNNING,
-    RUNNABLE,
-    RUNNING,
     CpuRuns,
     ThreadStates,
     state_name,
@@ -26,7 +24,7 @@ from fxframework.kernels.sorting import outermost, run_of
 from fxframework.kit.shown import printable
 from fxframework.model.capture import Capture, under_views
 from fxframework.model.rows import check_slices
-from fxframework.model.schema import ASYNC
+from fxframework.model.schema import ASYNC, RUNNABLE, RUNNING
 from fxframework.model.table import Table
 from fxframework.model.tasks import tasks
 

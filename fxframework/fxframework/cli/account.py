@@ -14,7 +14,6 @@ from fxframework.cli.calls import by_option, finished, length, opened
 from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.cli.text import name_first
 from fxframework.errors import ExitCode, UsageError
 from fxframework.kit.shown import amount, in_quotes, printable
 
@@ -214,9 +213,7 @@ def _print(session: Session, table: Account, entries: Sequence[Entry]) -> None:
         ]
 
     screen = session.screen
-    heading = ["function", "calls", *TIMES, *numbers, *texts]
-    rows = itertools.chain([heading], map(cells, entries))
-    lines = name_first(rows, screen.width, spare=SPARE, texts=len(texts))
-    screen.print(screen.paint(next(lines), bold=True))
-    for line in lines:
-        screen.print(line)
+    headings = ["function", "calls", *TIMES, *numbers, *texts]
+    rows = itertools.chain([headings], map(cells, entries))
+    is_number = [heading not in {"function", *texts} for heading in headings]
+    screen.table(rows, is_number, name=0, spare=SPARE)

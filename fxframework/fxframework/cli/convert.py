@@ -18,7 +18,13 @@ from fxframework.conversion import plan
 from fxframework.errors import ExitCode, Severity, UsageError, install_line, missing_packages
 from fxframework.kit.shown import amount, printable
 from fxframework.model.timeline import parse_alignments
-from fxframework.targets import nothing_to_write, passed_over, target_name, targets_for
+from fxframework.targets import (
+    check_suffix,
+    nothing_to_write,
+    passed_over,
+    target_name,
+    targets_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -99,6 +105,8 @@ def command(
         raise UsageError(
             "--json reports on standard output, where the output goes", remedy="name a file as OUT"
         )
+    if not to:
+        check_suffix(session.host, inputs, out)
     if split is not None:
         return _split(session, inputs, out, split, to, align, names, force=force)
     # Open all captures at once: they become one output, on one timeline.
@@ -298,7 +306,7 @@ def _print_targets(screen: Screen, capture: Capture, targets: Sequence[Mapping[s
         if remarks:
             title += f" ({'; '.join(remarks)})"
         rows.append((target["to"], " ".join(target["suffixes"]) or "–", title))
-    screen.columns(rows)
+    screen.wrapped_columns(rows)
     for line, missing_extras in extras_by_line.items():
         screen.note(f"to install the extra {', '.join(missing_extras)}: {line}")
     whole_names = [target["to"] for target in targets if target["whole"] and not target["empty"]]

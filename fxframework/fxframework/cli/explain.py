@@ -60,7 +60,7 @@ def _explain_code(session: Session, code: str) -> None:
     screen.print(screen.paint(f"{rule.code}: {rule.title}", bold=True))
     rows = [("severity", rule.severity.word), ("format", format)]
     rows += [(LABELS[name], text) for name, text in parts.items() if text]
-    screen.columns(rows)
+    screen.wrapped_columns(rows)
 
 
 def _explain_bytes(session: Session, file: str, offset_text: str) -> None:
@@ -115,4 +115,4 @@ def _print(session: Session, name: str, offset: int, fields: list[FieldView]) ->
             value += f" (0x{field.value:x})"
         name = printable(field.name)
         rows.append((place, bits, name, value, printable(field.meaning), field.section))
-    screen.columns(rows)
+    screen.wrapped_columns(rows)

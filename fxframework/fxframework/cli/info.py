@@ -176,9 +176,12 @@ def _slow_lines(session: Session, capture: Capture, slow: Slowest) -> list[tuple
     hidden_count = slow.count - len(slow.names)
     capture_path = capture.source.path
     shown_file = "FILE" if capture_path is None else str(capture_path)
-    last_text = f"all: fxf account --sort self {_arguments(session, shown_file)}"
+    last_text = "most time by themselves first"
+    if slow.names[0].own is None:
+        last_text = "most time in all first"
     if hidden_count > 0:
-        last_text = f"… and {amount(hidden_count)} more; {last_text}"
+        last_text = f"… and {amount(hidden_count)} more, {last_text}"
+    last_text += f"; all: fxf account --sort self {_arguments(session, shown_file)}"
     name_texts.append(last_text)
     # Asynchronous slices have no thread to ask, and a longer name is nothing to be typed.
     call_names = (

@@ -138,7 +138,7 @@ def _print(session: Session, host: Host) -> None:
     def section(title: str, header: Sequence[str], rows: list[Sequence[str]]) -> None:
         if rows:
             screen.print(screen.paint(title, bold=True))
-            screen.columns([header, *rows])
+            screen.wrapped_columns([header, *rows])
 
     section(
         "Plugins",

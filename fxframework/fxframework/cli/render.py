@@ -29,7 +29,7 @@ from fxframework.errors import (
     unexpected,
 )
 from fxframework.findings import singular
-from fxframework.kit.shown import aligned, amount, cut, printable
+from fxframework.kit.shown import amount, columns, cut, printable
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -140,17 +140,26 @@ class Screen:
         return self.settings.color == "always"
 
     def table(
-        self, rows: Iterable[Sequence[str]], numeric: Sequence[bool], *, fit: bool = False
+        self,
+        rows: Iterable[Sequence[str]],
+        numeric: Sequence[bool],
+        *,
+        name: int | None = None,
+        spare: Sequence[str] = (),
+        fit: bool = False,
     ) -> None:
-        """Print rows in aligned columns, the first row as a heading; ``fit`` cuts long lines."""
-        for number, line in enumerate(aligned(rows, numeric)):
+        """Print rows in aligned columns, the first row as a heading, as ``columns`` does.
+
+        ``fit`` cuts long lines at their end.
+        """
+        for number, line in enumerate(columns(rows, numeric, self.width, name=name, spare=spare)):
             if fit:
                 line = cut(line, self.width)
             if number == 0:
                 line = self.paint(line, bold=True)
             self.print(line)
 
-    def columns(self, rows: Sequence[Sequence[str]], *, indent: int = 2) -> None:
+    def wrapped_columns(self, rows: Sequence[Sequence[str]], *, indent: int = 2) -> None:
         """Print short rows in aligned columns, wrapped to the width of the terminal."""
         for line in fitted(rows, self.width - indent):
             self.print(" " * indent + line)
@@ -298,22 +307,9 @@ def _indented(value: Any) -> bytes:
     """Return a value as JSON, as it is within a document."""
     import orjson
 
-    return orjson.dumps(_plain(value), option=orjson.OPT_INDENT_2).replace(b"\n", b"\n  ")
+    from fxframework.kit.json_fields import encodable
 
-
-def _plain(value: Any) -> Any:
-    """Make a JSON value encodable: file names may contain any bytes, sums have over 64 bits."""
-    if isinstance(value, int) and value.bit_length() > 63:  # orjson takes no more than 64
-        import orjson
-
-        return orjson.Fragment(str(value))
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    if isinstance(value, Mapping):
-        return {_plain(str(key)): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return value
+    return orjson.dumps(encodable(value), option=orjson.OPT_INDENT_2).replace(b"\n", b"\n  ")
 
 
 def explains(capture: Capture) -> bool:

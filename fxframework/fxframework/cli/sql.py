@@ -119,7 +119,7 @@ def _show(session: Session, result: pa.Table) -> None:
             screen.print("\t".join(map(_cell, row)))
         return
     shown_rows = [list(map(_cell, row)) for row in _rows(result.slice(0, SHOWN))]
-    screen.columns([column_names, *shown_rows], indent=0)
+    screen.wrapped_columns([column_names, *shown_rows], indent=0)
     if result.num_rows > SHOWN:
         screen.print(f"({result.num_rows:,} rows, {SHOWN} shown; --out OUT.csv writes all of them)")
 

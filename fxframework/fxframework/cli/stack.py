@@ -15,9 +15,8 @@ from fxframework.cli.filters import place_options
 from fxframework.cli.options import Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import name_first
 from fxframework.errors import ExitCode
-from fxframework.kit.shown import aligned, amount, printable, shortened
+from fxframework.kit.shown import amount, columns, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 STEP = "  "
 BY_SHARE = "share"
 BY_DEPTH = "depth"
-NARROWEST = 20
-"""Columns that a path of calls has at least."""
 FIGURES = 45
 """Columns of the figures behind a name."""
 
@@ -145,10 +142,7 @@ def _print_tree(
             elif level:
                 yield _row(tree, node, level, level - 1, left_out, name_width)
 
-    lines = name_first(rows(), screen.width)
-    screen.print(screen.paint(next(lines), bold=True))
-    for line in lines:
-        screen.print(line)
+    screen.table(rows(), [False, True, True, True, True], name=0)
     if left_out.calls:
         reasons = {
             BY_SHARE: f"below {min_percent:g}% (--all shows them)",
@@ -252,10 +246,5 @@ def _print_list(
         path = " > ".join(printable(tree.name(step)) for step in tree.path(node))
         own = length(int(tree.own[node]), tree.per_second)
         rows.append((own, amount(int(tree.count[node])), path))
-    own_column, calls_column, _ = zip(*rows, strict=True)
-    gap = 2
-    numbers_width = max(map(len, own_column)) + gap + max(map(len, calls_column)) + gap
-    room = max(screen.width - numbers_width, NARROWEST)
-    cut_rows = [(own, calls, shortened(path, room)) for own, calls, path in rows]
-    for line in aligned(cut_rows, [True, True, False]):
+    for line in columns(rows, [True, True, False], screen.width, name=2):
         screen.print(line)

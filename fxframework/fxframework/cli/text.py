@@ -9,25 +9,15 @@ from __future__ import annotations
 import itertools
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from fxframework.kit.shown import escape, padded, printable, shortened, widths_of
+from fxframework.kit.shown import GAP, NARROW, escape, padded, printable, widths_of
 
 if TYPE_CHECKING:
     from fxframework.io.source import Source
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
-NARROW = 12
-"""Minimum width of a text column."""
-GAP = 2
-"""Spaces between two columns."""
-WIDTH_ROWS = 100
-"""Rows whose cells decide the widths of columns."""
-LEAST_NAME = 36
-"""Columns that a name has before others are left out."""
-PADDED_NAME = 60
-"""Columns that names are padded to at most; a longer one moves the numbers of its own line."""
 _CONTROL_BYTES = re.compile(
     rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]"
     rb"|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
@@ -119,41 +109,6 @@ def wrapped(label: str, text: str, *, indent: int, columns: int) -> list[str]:
     lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
     first_line, *further_lines = lines
     return [label.ljust(indent) + first_line, *(" " * indent + line for line in further_lines)]
-
-
-def name_first(
-    rows: Iterable[Sequence[str]], width: int, *, spare: Sequence[str] = (), texts: int = 0
-) -> Iterator[str]:
-    """Yield rows as lines of at most ``width`` columns, the first row as their heading.
-
-    The first cell is a name, which is cut in its middle if it must be; the last ``texts`` cells are
-    texts, the others numbers. If a line would not fit, the columns with the headings ``spare`` are
-    left out in this order.
-    """
-    rows = iter(rows)
-    first_rows = list(itertools.islice(rows, WIDTH_ROWS))
-    widths = widths_of(first_rows)
-    first_text = len(widths) - texts
-    # Indices of the columns that are shown beside the name.
-    columns = list(range(1, len(widths)))
-
-    def name_room() -> int:
-        return width - sum(widths[column] + GAP for column in columns)
-
-    for heading in spare:
-        if name_room() >= min(widths[0], LEAST_NAME):
-            break
-        columns = [column for column in columns if first_rows[0][column] != heading]
-    longest_name = max(name_room(), NARROW)
-    padded_name = min(widths[0], longest_name, PADDED_NAME)
-    for row in itertools.chain(first_rows, rows):
-        name = shortened(row[0], longest_name).ljust(padded_name)
-        others = padded(
-            [row[column] for column in columns],
-            [widths[column] for column in columns],
-            [column < first_text for column in columns],
-        )
-        yield (" " * GAP).join([name, *others]).rstrip()
 
 
 def fitted(rows: Sequence[Sequence[str]], columns: int) -> list[str]:

@@ -16,6 +16,7 @@ from fxframework.cli.session import Session
 from fxframework.cli.text import wrapped
 from fxframework.errors import ExitCode, UsageError
 from fxframework.kit.shown import amount, brief, padded, printable, widths_of
+from fxframework.model.schema import RUNNABLE, RUNNING
 
 if TYPE_CHECKING:
     from fxframework.analysis.why import Call, Flow, Line, Part, Step, Why
@@ -161,7 +162,8 @@ def _lacks_states(reasons: Why, call: Call) -> bool:
 
 
 def _heading_of_call(call: Call, typical: Call | None) -> str:
-    text = f"{brief(call.dur_ns)} on {printable(call.thread)} from {brief(call.start_ns)}"
+    start = f"{brief(call.start_ns)} (@{call.start_ns})"
+    text = f"{brief(call.dur_ns)} on {printable(call.thread)} from {start}"
     if typical is not None:
         text += f"; the typical call: {brief(typical.dur_ns)}"
     return text
@@ -231,7 +233,7 @@ class _PartTable:
             if not row.ns:
                 continue
             for step in row.part.steps:
-                if step.state == "runnable" and step.ns < self.least_ns:
+                if step.state == RUNNABLE and step.ns < self.least_ns:
                     continue
                 deeper = indent + 2
                 yield from wrapped(" " * deeper, _step(step), indent=deeper, columns=width)
@@ -321,7 +323,7 @@ def _step(step: Step) -> str:
     place = ""
     if step.slice is not None:
         place = f" in {printable(step.slice)}"
-    if step.state == "running":
+    if step.state == RUNNING:
         return f"{brief(step.ns)} {printable(step.thread)} ran{place}"
     text = f"{brief(step.ns)} {printable(step.thread)} was {step.state}{place}"
     if step.cpu is not None:

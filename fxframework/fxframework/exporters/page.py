@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
+
+import orjson
 
 from fxframework.kit.json_fields import encodable
 
 
 def page(name: str, data: Mapping[str, Any]) -> bytes:
-    """Return the page of the template ``name`` (.html), with its data.
+    """Return the page of the template ``name`` (.html) within page.html, with its data.
 
     Its style follows that of all pages, page.css, which has their colours, dark ones too.
     """
-    # Sums of times may have more than 64 bits, which orjson rejects.
-    json_text = json.dumps(
-        encodable(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    )
+    json_text = orjson.dumps(encodable(data)).decode()
     replacements = {
+        "{page}": template(f"{name}.html"),
         "{style}": template("page.css"),
         # Escape `<`, so that no data can end the script element.
         "{data}": json_text.replace("<", "\\u003c"),
     }
-    text = template(f"{name}.html")
+    text = template("page.html")
     for mark, replacement in replacements.items():
         before, _, behind = text.partition(mark)
         text = before + replacement + behind

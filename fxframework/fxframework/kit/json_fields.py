@@ -6,11 +6,14 @@ errors that name the field. See docs/records.md.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import reprlib
 import struct
 from collections.abc import Mapping
 from typing import Any
+
+import orjson
 
 from fxframework.errors import Refusals, Rule, WriteRefusedError, did_you_mean, refusal
 from fxframework.io.words import U64_MAX
@@ -222,13 +225,17 @@ class JsonFields:
 
 
 def encodable(value: Any) -> Any:
-    """Return a JSON value with lone surrogates in its strings replaced by question marks."""
+    """Return a JSON value that orjson takes: texts are shown, integers may have over 64 bits."""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8", "replace")
+        return shown_text(value)
+    if isinstance(value, int) and value.bit_length() > 63:
+        return orjson.Fragment(str(value))
     if isinstance(value, Mapping):
-        return {key: encodable(entry) for key, entry in value.items()}
+        return {shown_text(str(key)): encodable(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         if value and isinstance(value[0], (int, float)):
-            return value  # a long column of numbers
+            with contextlib.suppress(TypeError):  # a number of over 64 bits
+                orjson.dumps(value)
+                return value  # a long column of numbers
         return [encodable(entry) for entry in value]
     return value

@@ -13,6 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 _TURNS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 """Characters that change the text direction, or end a line or paragraph."""
 _CONTROL = re.compile(f"[\x00-\x1f\x7f-\x9f{_TURNS}]")
+GAP = 2
+"""Spaces between two columns."""
+NARROW = 12
+"""Minimum width of a column of text."""
+LEAST_NAME = 36
+"""Columns that a name has before others are left out."""
+PADDED_NAME = 60
+"""Columns that names are padded to at most; a longer one moves the numbers of its own line."""
 _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
@@ -114,10 +122,41 @@ def padded(cells: Iterable[str], widths: Iterable[int], numeric: Iterable[bool])
             yield cell.ljust(width)
 
 
-def aligned(rows: Iterable[Sequence[str]], numeric: Sequence[bool]) -> Iterator[str]:
-    """Yield rows in aligned columns, as wide as the first hundred rows need."""
+def columns(
+    rows: Iterable[Sequence[str]],
+    numeric: Sequence[bool],
+    width: int = 0,
+    *,
+    name: int | None = None,
+    spare: Sequence[str] = (),
+) -> Iterator[str]:
+    """Yield rows in aligned columns, the first row as their heading.
+
+    Columns are as wide as the first hundred rows need. If a column is the ``name``, by its index,
+    lines have at most ``width`` characters: names are cut in their middle if they must be. Before
+    that, the columns with the headings ``spare`` are left out in this order.
+    """
     rows = iter(rows)
     first_rows = list(itertools.islice(rows, 100))
     widths = widths_of(first_rows)
+    shown_columns = list(range(len(widths)))
+    longest_name = 0
+    if name is not None:
+
+        def name_room() -> int:
+            return width - sum(widths[column] + GAP for column in shown_columns if column != name)
+
+        for heading in spare:
+            if name_room() >= min(widths[name], LEAST_NAME):
+                break
+            shown_columns = [column for column in shown_columns if first_rows[0][column] != heading]
+        longest_name = max(name_room(), NARROW)
+        widths[name] = min(widths[name], longest_name, PADDED_NAME)
+    shown_widths = [widths[column] for column in shown_columns]
+    shown_numeric = [numeric[column] for column in shown_columns]
     for row in itertools.chain(first_rows, rows):
-        yield "  ".join(padded(row, widths, numeric)).rstrip()
+        cells = [
+            shortened(row[column], longest_name) if column == name else row[column]
+            for column in shown_columns
+        ]
+        yield (" " * GAP).join(padded(cells, shown_widths, shown_numeric)).rstrip()

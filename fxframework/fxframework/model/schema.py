@@ -81,7 +81,9 @@ FLOW_PHASES = {0: "begin", 1: "step", 2: "end"}
 FLOW_BEGIN, FLOW_STEP, FLOW_END = FLOW_PHASES
 SCHED_KINDS = {0: "legacy_context_switch", 1: "context_switch", 2: "wakeup"}
 LEGACY_SWITCH, SWITCH, WAKEUP = SCHED_KINDS
-THREAD_STATES = {0: "new", 1: "running", 2: "suspended", 3: "blocked", 4: "dying", 5: "dead"}
+RUNNING, RUNNABLE = "running", "runnable"
+"""A thread has a CPU; it could run and has none, which no switch records."""
+THREAD_STATES = {0: "new", 1: RUNNING, 2: "suspended", 3: "blocked", 4: "dying", 5: "dead"}
 
 
 class ArgType(IntEnum):

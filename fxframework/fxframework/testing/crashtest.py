@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from fxframework.io.memory import BytesMemory
 from fxframework.io.words import WORD
@@ -33,7 +34,7 @@ from fxframework.model.target import Memory
 __all__ = ["CrashReport", "CrashTestError", "Failure", "RecordedMemory", "crashtest"]
 
 Check = Callable[..., object]
-"""``check(image)`` or ``check(image, notes)``, which raises for an invalid image.
+"""``check(image)`` or ``check(image, notes)``, which raises or returns False for an invalid image.
 
 If it has a parameter ``before``, that is the image before the last store; None for the first image.
 """
@@ -280,7 +281,7 @@ def crashtest(
     ``write`` gets a memory of ``size`` zero bytes, or one that records the stores into ``memory``.
     ``setup``, if given, gets the memory first; its stores are not tested, and its result is passed
     to ``write``. ``check`` gets the bytes of an image, and all notes made before it if it takes
-    two arguments (``RecordedMemory.note``); it raises for an invalid image.
+    two arguments (``RecordedMemory.note``); it raises or returns False for an invalid image.
 
     With ``every``, only every so many stores and the last are checked; after a failure, the images
     before it are checked to find the first failure. With ``torn``, images with a partial store are
@@ -423,13 +424,13 @@ class _Checker:
             wants_notes = _takes_notes(check)
             wants_before = takes_before(check)
         keywords: dict[str, Any] = {"before": image_before} if wants_before else {}
+        notes = [self.memory.notes(number)] if wants_notes else []
         try:
-            if wants_notes:
-                check(image, self.memory.notes(number), **keywords)
-            else:
-                check(image, **keywords)
+            answer = check(image, *notes, **keywords)
         except Exception as error:  # noqa: BLE001 (any exception is a verdict)
             return error
+        if isinstance(answer, bool | np.bool_) and not answer:
+            return AssertionError("the check returned False")
         return None
 
     def failure(

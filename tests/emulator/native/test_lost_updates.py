@@ -30,6 +30,17 @@ def counts(wanted: int) -> Callable[[bytes], None]:
 
 
 @ORDERS
+@pytest.mark.parametrize("cc", COMPILERS)
+def test_a_check_rejects_an_image_by_its_answer(built: Builder, cc: str, order: Any) -> None:
+    with Target(cpus=2) as target:
+        program = target.load(built(SOURCES / "lost.c", cc=cc, level="-O2"), memory_order=order)
+        memory = target.vmo("memory", 4096)
+        threads = [program.entry("count", memory, thread) for thread in (0, 1)]
+        report = explore(threads, lambda image: image[0] == 2, crash=False)
+    assert "AssertionError: the check returned False" in str(report)
+
+
+@ORDERS
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("cc", COMPILERS)
 @pytest.mark.parametrize("function", ["count", "count_volatile", "set_flag", "count_in_text"])
