@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import itertools
 import re
@@ -101,6 +102,9 @@ def defined(module: str, name: str) -> tuple[str, ast.AST, str]:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
                     return defined(node.module, alias.name)
+                if alias.name == "*":
+                    with contextlib.suppress(KeyError):
+                        return defined(node.module, name)
     raise KeyError(f"{module}.{name}")
 
 

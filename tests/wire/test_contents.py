@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fxframework import wire
 from fxframework.errors import PluginError
 from fxframework.kernels.frames import Frames
-from fxframework.wire import declarations as wire
 from fxframework.wire.contents import contents_of, resumption_by_contents, ways_of
 from fxframework.wire.framing import BAD_SIZE, CUT, HIDING, PADDING, UNKNOWN, frames_of_families
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fxframework import hookimpl
+from fxframework import hookimpl, wire
 from fxframework.exporters import records as records_module
 from fxframework.exporters.records import open_records
 from fxframework.host import Host
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
-from fxframework.wire import declarations as wire
 from fxframework.wire import groups
 from fxframework.wire.cursor import RefusalError
 from fxframework.wire.format import Format

@@ -45,48 +45,8 @@ from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fxframework.wire.columns import Rows
-    from fxframework.wire.declarations import (
-        AT,
-        SIZE,
-        always,
-        bits,
-        byte_order,
-        byte_sum,
-        byte_xor,
-        checksum,
-        choice,
-        computed,
-        crc32,
-        f32,
-        f64,
-        field,
-        finding,
-        flag,
-        flag_of,
-        i8,
-        i16,
-        i32,
-        i64,
-        integer,
-        kind,
-        listed,
-        number_of,
-        octets,
-        register,
-        resume,
-        rows,
-        size,
-        spare,
-        surplus,
-        table,
-        text,
-        texts,
-        threads,
-        u8,
-        u16,
-        u32,
-        u64,
-    )  # fmt: skip
+    from fxframework.wire.cursor import AT, SIZE
+    from fxframework.wire.declarations import *
     from fxframework.wire.families import OTHER
     from fxframework.wire.format import Format
     from fxframework.wire.plugins import reader, writer
@@ -145,12 +105,9 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "fxframework.wire.declarations": "AT SIZE always bits byte_order byte_sum byte_xor "
-        "checksum choice computed crc32 f32 f64 field finding flag flag_of i8 i16 i32 i64 integer "
-        "kind listed number_of octets register resume rows size spare surplus table text texts "
-        "threads u8 "
-        "u16 u32 u64",
+        "fxframework.wire.declarations": " ".join(__all__),  # but for these:
         "fxframework.wire.columns": "Rows",
+        "fxframework.wire.cursor": "AT SIZE",
         "fxframework.wire.families": "OTHER",
         "fxframework.wire.format": "Format",
         "fxframework.wire.plugins": "reader writer",

@@ -1,8 +1,4 @@
-"""Declarations: the functions that make fields, tables, registers and rows, and the base classes.
-
-Where kernels are built, ``fxframework.wire`` is empty: a format whose constants kernels use has
-``from fxframework.wire import declarations as wire``.
-"""
+"""Declarations: the functions that make fields, tables, registers and rows."""
 
 from __future__ import annotations
 
@@ -16,61 +12,13 @@ from fxframework.model.schema import Column
 from fxframework.wire.beside import Computed, Spare, Surplus
 from fxframework.wire.choices import Again, Check, Choice, Flag
 from fxframework.wire.columns import Always, Rows, ThreadIds
-from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Checksum, Named, Register
-from fxframework.wire.families import OTHER, Resume
+from fxframework.wire.families import Resume
 from fxframework.wire.fields import Bits, Integer, Mark, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
-from fxframework.wire.records import Part, Record
 from fxframework.wire.spans import Octets, Text
 from fxframework.wire.state import TextTable
-
-__all__ = [
-    "AT",
-    "OTHER",
-    "SIZE",
-    "Part",
-    "Record",
-    "always",
-    "bits",
-    "byte_order",
-    "byte_sum",
-    "byte_xor",
-    "checksum",
-    "choice",
-    "computed",
-    "crc32",
-    "f32",
-    "f64",
-    "field",
-    "finding",
-    "flag",
-    "flag_of",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "integer",
-    "kind",
-    "listed",
-    "number_of",
-    "octets",
-    "register",
-    "resume",
-    "rows",
-    "size",
-    "spare",
-    "surplus",
-    "table",
-    "text",
-    "texts",
-    "threads",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-]  # fmt: skip
 
 
 def bits(low: int, high: int, *, of: int | None = None, **options: Any) -> Any:

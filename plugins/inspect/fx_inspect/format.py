@@ -17,10 +17,10 @@ import attrs
 
 from fx_inspect import rules
 from fx_inspect.rules import RULES
+from fxframework import wire
 from fxframework.errors import refusal
 from fxframework.io.words import HIGH_HALF, LOW_HALF, WORD, Bits, WordLayout, plain_numbers
 from fxframework.kit.json_fields import JsonFields
-from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import RefusalError
 from fxframework.wire.families import Place
 from fxframework.wire.records import Record

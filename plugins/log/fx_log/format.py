@@ -14,10 +14,10 @@ import attrs
 
 from fx_log import rules
 from fx_log.rules import RULES
+from fxframework import wire
 from fxframework.errors import refusal
 from fxframework.io.words import WORD
 from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields, show_text
-from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError
 from fxframework.wire.floats import Nan
 from fxframework.wire.records import Layout, Part, Record

@@ -14,11 +14,11 @@ import numpy as np
 
 from fx_trace import rules
 from fx_trace.kinds import INLINE_STRING, MAX_STRING_INDEX, MAX_THREAD_INDEX, STRING_FIELD_BYTES
+from fxframework import wire
 from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX, WORD, padding
 from fxframework.io.words import Bits as WordBits
 from fxframework.kit.json_fields import JsonFields, shown_text
-from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Cursor, Draft, RefusalError, order_of
 from fxframework.wire.fields import Bits, Field, Values, refusal_of_range
 from fxframework.wire.json_columns import Column, integers

@@ -53,13 +53,13 @@ from fx_trace.kinds import (
     SchedulingType,
     names,
 )
+from fxframework import wire
 from fxframework.errors import did_you_mean, refusal
 from fxframework.io.words import U64_MAX, WORD, Bits
 from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields
 from fxframework.kit.lossless import DamagedRecord, record_of_json
 from fxframework.model.clock import Clock
 from fxframework.model.schema import SCOPES, THREAD_STATES
-from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Builder, RefusalError
 from fxframework.wire.families import Place
 from fxframework.wire.fields import Bits as BitsField

@@ -15,10 +15,10 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from fxframework import wire
 from fxframework.io.words import Bits
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, PaddingRecord, UnknownRecord
-from fxframework.wire import declarations as wire
 from fxframework.wire.families import Place
 from fxframework.wire.fields import Integer
 from fxframework.wire.state import State

@@ -22,12 +22,12 @@ from fx_trace.format import BUFFER_HEADER_BYTES, MODE_NAMES, BufferingMode
 from fx_trace.indexed import HexBits
 from fx_trace.read.frames import sizes_end
 from fx_trace.records import TraceRecord
+from fxframework import wire as declare
 from fxframework.errors import Rule, refusal
 from fxframework.io.words import WORD
 from fxframework.kernels.arrays import U8
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import record_of_json
-from fxframework.wire import declarations as declare
 from fxframework.wire.fields import Bits, Values
 from fxframework.wire.state import State
 
