@@ -80,7 +80,10 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "logs": {
         "thread": "i4", "offset": "i8", "ticks": "i8", "time": "i8", "start": "i8", "length": "i8",
     },
-    "blobs": {"type": "u1", "name": "i4", "offset": "i8", "start": "i8", "length": "i8"},
+    "blobs": {
+        "type": "u1", "thread": "i4", "category": "i4", "name": "i4", "offset": "i8",
+        "ticks": "i8", "time": "i8", "start": "i8", "length": "i8",
+    },
     "objects": {
         "kind": "u1", "type": "u1", "name": "i4", "offset": "i8", "value": "i8", "pid": "i8",
     },
@@ -217,10 +220,14 @@ def logs(rows: Records) -> Cells:
 
 
 def blobs(rows: Records) -> Cells:
-    """Return rows of blobs; type 0 is a large record's."""
+    """Return rows of blobs; type 0 is a large record's. Only its metadata say thread and time."""
     is_plain = rows.cls is r.Blob
+    has_metadata = rows.cls is r.LargeBlobWithMetadata
     return {
         "type": rows.number("blob_type") if is_plain else rows.every(0),
+        "thread": rows.threads("thread") if has_metadata else rows.every(-1),
+        "category": rows.codes("category") if has_metadata else rows.every(-1),
+        "ticks": rows.number("timestamp") if has_metadata else rows.every(0),
         "name": rows.codes("name"),
         "start": rows.offsets(rows.aspect("payload", START)),
         "length": rows.aspect("payload", LENGTH),

@@ -520,6 +520,21 @@ def test_only_stars_and_question_marks_are_special() -> None:
             assert capture.table("instants").texts("name") == ["worker[0]"]
 
 
+def test_of_a_large_record_that_goes_nothing_stays() -> None:
+    sink = Sink.memory()
+    with Archive(sink) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        app.large_blob("big", "lot", b"x", {"why": 1}, thread=(1, 2), timestamp=1)
+        app.instant("ui", "tick", thread=(1, 2), timestamp=2)
+    assert texts(part(sink.getvalue(), Selection(categories=("ui",)))) == {"ui", "tick"}
+
+
+def test_a_thread_that_nobody_registered_has_its_backtraces() -> None:
+    backtrace = ProfilerBacktrace(timestamp=1, thread="<thr#1>", frames=(5,))
+    whole = MAGIC_BYTES + backtrace.pack()
+    assert part(whole, Selection(threads=("0/0",))) == whole
+
+
 def test_backtraces_of_other_threads_go() -> None:
     sink = Sink.memory()
     with Archive(sink) as archive:

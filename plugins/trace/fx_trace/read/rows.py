@@ -426,7 +426,9 @@ class RowReader(TraceBlocks, ChunkMaker):
                     column[class_places] = class_cells[name]
                 cells[name] = column
         if "time" in COLUMNS[table]:
-            cells["time"] = clocks.times(ordinals, cells["ticks"], cells["offset"])
+            # No table has the times of blobs, so that none of them is reported.
+            offsets = None if table == "blobs" else cells["offset"]
+            cells["time"] = clocks.times(ordinals, cells["ticks"], offsets)
         if table == "events":
             cells["finish"] = cells["time"]
             if (cells["kind"] == E.DURATION_COMPLETE).any():

@@ -26,7 +26,7 @@ from fx_trace.records import (
     StringRecord,
     ThreadRecord,
 )
-from fx_trace.write.needs import Needs, Part
+from fx_trace.write.needs import Needs
 from fx_trace.write.selected import (
     CLOSE,
     DROP,
@@ -220,34 +220,16 @@ class PartWriter:
         it, and those of the ones to copy before them.
         """
         selected = self.selected
-        selection = self.selection
         tasks = selected.passed.tasks
         running = selected.running
         runs = tasks.threads_of(running, np.ones(running.size, np.bool_))
-        pids = tasks.pids.view(np.int64)
-        tids = tasks.tids.view(np.int64)
-        is_wanted = selected.is_wanted_thread
-        has_koids = is_wanted & (tasks.gone == 0)
-        needed_part = Part(
-            mark=self.mark,
-            start=selected.start,
-            last=selected.last,
-            pids=pids[has_koids],
-            tids=tids[has_koids],
-            running=running,
-            named=np.concatenate((pids[is_wanted], tids[is_wanted], running, pids[runs])),
-            everything=selection.by_time_and_skips,
-            whole=selection == Selection(),
-            profiles=not selection.categories,
+        needs = Needs(
+            self.capture.file(),
+            self.capture.request.limits,
+            selected,
             joins=self.new_ids is not None,
         )
-        needs = Needs(self.capture.file(), self.capture.request.limits, needed_part)
         needs.run()
-        if selection.categories:
-            for word, category in needs.large:
-                text = category.decode(errors="replace")
-                if not Selection.matches(text, selection.categories):
-                    self.mark[word] = 0
         # Objects are kept, as are thread records of those that run; other records may be left out.
         has_record = runs < selected.passed.reader.threads.count
         recorded_runs = runs[has_record]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,14 +19,15 @@ from fx_trace.indexed import STRINGS, THREADS
 from fx_trace.kinds import ArgType, EventType, RecordType
 from fx_trace.read.blocks import Pairs, TraceBlocks
 from fx_trace.read.frames import TraceFile, TraceFrames, trace_format
+from fx_trace.write.selected import MAYBE, SelectedRecords
 from fxframework.io.limits import Limits
-from fxframework.io.words import U64_MAX, WORD
+from fxframework.io.words import WORD
 from fxframework.kernels.arrays import I64, Bools
 from fxframework.kernels.sorting import begins_of_runs
-from fxframework.model.clock import NS_MAX, NS_MIN, Clock
+from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool
 from fxframework.wire.framing import PADDING
-from fxframework.wire.known import CODE, LENGTH, START
+from fxframework.wire.known import CODE, START
 from fxframework.wire.many import ClassRows, Many, Reference
 from fxframework.wire.runs import Block, Run
 from fxframework.wire.state import Registrations
@@ -35,8 +35,6 @@ from fxframework.wire.state import Registrations
 Owners = tuple[I64, Bools, Bools | None]
 """Of the rows of a run: words, whether they are kept, and whether they are undecided objects."""
 Columns = TypeVar("Columns", bound=tuple[I64, ...])
-MAYBE = 2
-"""Mark of a sound blob, object or large record, which is kept where it is needed or asked for."""
 SIGN = -(1 << 63)
 """Turned in a process koid, it tells pointers from koids, whose process is 0."""
 RATE = 0
@@ -47,8 +45,6 @@ SPOKEN = (
     r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.TraceInfo, r.Initialization,
 )  # fmt: skip
 OBJECTS = (r.UserspaceObject, r.KernelObject)
-PROFILED = (r.ProfilerModule, r.ProfilerMmap, r.ProfilerBacktrace)
-LARGE = (r.LargeBlobWithMetadata, r.LargeBlob)
 BLOCK_BYTES = 1 << 19
 """A block of these bytes stays in the cache."""
 IS_TIMED = np.arange(16) >= RecordType.SCHEDULING
@@ -77,30 +73,6 @@ WITHOUT = frozenset(
     + [field for field in ARGUMENT["value"].fields if field not in set(REFERRING)]
 )
 """Fields that say nothing about other records. Those with rows are known to have them."""
-
-
-@attrs.define(kw_only=True)
-class Part:
-    """What belongs to a part, before what it needs.
-
-    ``mark`` (uint8) has 1 for each word of the file at which a record begins that is kept, or
-    MAYBE. ``start`` and ``last`` are ns. ``pids`` and ``tids`` are those of wanted threads,
-    ``running`` the tids of scheduling records, ``named`` koids of what is wanted by name.
-    ``everything`` keeps what has neither thread nor category, ``whole`` all threads, ``profiles``
-    records of the CPU profiler. With ``joins``, nothing is left of provider 0.
-    """
-
-    mark: NDArray[np.uint8]
-    start: int
-    last: int
-    pids: I64
-    tids: I64
-    running: I64
-    named: I64
-    everything: bool
-    whole: bool
-    profiles: bool
-    joins: bool
 
 
 class Loans(NamedTuple):
@@ -165,14 +137,20 @@ class Needs(TraceBlocks):
     for_lines = True  # of which it has that all arguments are kept
     without = WITHOUT
 
-    def __init__(self, file: TraceFile, limits: Limits, part: Part) -> None:
-        self.part = part
-        self.mark = part.mark
+    def __init__(
+        self, file: TraceFile, limits: Limits, selected: SelectedRecords, *, joins: bool
+    ) -> None:
+        self.mark = selected.mark
+        self.running = selected.running
+        self.everything = selected.selection.by_time_and_skips
+        """Whether what has neither a thread nor a category is kept."""
+        self.whole = selected.selection == Selection()
+        """Whether all threads are kept."""
+        self.joins = joins
+        """Whether nothing may be left of provider 0."""
         super().__init__(file, limits, StringPool(), tables=())
         self.block_bytes = BLOCK_BYTES
         self.definers = Definers()
-        self.threads = Pairs()
-        self.wanted = np.unique(self.threads.enter(part.pids, part.tids))
         self.known_objects = Registrations()
         """The numbers of ``object_words`` by those of ``object_keys``."""
         self.object_keys = Pairs()
@@ -180,8 +158,6 @@ class Needs(TraceBlocks):
         self.links: list[Links] = []
         """The needs of objects, of which it is known later whether they are kept."""
         self.loans: list[Loans] = []
-        self.large: list[tuple[int, bytes]] = []
-        """The words of large records that are kept, with their categories."""
         self.lent: dict[int, Bools] = {}
         """By the id of a reference: which of them are to what provider 0 registered."""
 
@@ -209,7 +185,8 @@ class Needs(TraceBlocks):
         """Return what finds records, without the events that are left out."""
         _, walk = super().begin(limits)
         frames = KeptFrames(self.file)
-        frames.part = self.part
+        frames.mark = self.mark
+        frames.everything = self.everything
         return frames, walk
 
     def judge(self, many: Many) -> None:
@@ -235,11 +212,11 @@ class Needs(TraceBlocks):
         """Whether it is an object, of which it is known later whether it is kept."""
         for rows in classes:
             if rows.cls in OBJECTS:
-                is_object[rows.ordinals] = self.mark[rows.words] == MAYBE
+                is_object[rows.ordinals] = self.mark[rows.words] != 0
         described: list[Objects] = []
         meant: list[Objects] = []
         for rows in classes:
-            self.choose(run, rows)
+            self.choose(rows)
             if rows.cls in OBJECTS:
                 described.append(self.described(rows, is_object))
             meant += self.meant_by(rows, words)
@@ -257,91 +234,34 @@ class Needs(TraceBlocks):
             self.take_links(links, owners)
         self.lent.clear()
         # Objects of this run that no argument stands for by now are left out.
-        undecided = words[is_object]
+        undecided = words[: run.count][is_object[: run.count]]
         self.mark[undecided[self.mark[undecided] == MAYBE]] = 0
         self.lend_rates(run, words)
 
     # --- What is kept ---------------------------------------------------------------------------
 
-    def choose(self, run: Run, rows: SoundRows) -> None:
-        """Mark the records of a class that are kept whatever others need."""
+    def choose(self, rows: SoundRows) -> None:
+        """Mark the records without a row of a class that are kept whatever others need."""
         cls = rows.cls
         marks = self.mark[rows.words]
         # Kinds that the format does not define have neither a time nor a thread.
-        is_chosen: Any = None
         if cls.undefined_kinds:
-            is_chosen = self.part.everything
-        if cls in SPOKEN:
-            is_chosen = True
+            self.mark[rows.words] = self.everything
+        elif cls in SPOKEN:
+            self.mark[rows.words] = True
         elif cls is r.Event:
             # Those that the format defines are marked already.
             is_undefined = rows.column("event") > max(EventType)
-            is_chosen = (marks == 1) | (is_undefined & self.part.everything)
+            self.mark[rows.words] = (marks == 1) | (is_undefined & self.everything)
         elif cls is r.ThreadRecord:
-            is_running = np.isin(rows.column("tid"), self.part.running)
-            is_chosen = (marks == 1) | is_running | self.part.whole
-        elif cls is r.Blob:
-            is_chosen = (marks != 0) & self.part.everything
-        elif cls in OBJECTS:
-            # Others stay undecided: an argument may stand for them.
-            is_named = np.zeros(marks.size, np.bool_)
-            if cls is r.KernelObject:
-                is_named = np.isin(rows.column("koid"), self.part.named)
-            is_chosen = marks
-            is_chosen[(marks == MAYBE) & (is_named | np.bool_(self.part.everything))] = 1
-        elif cls in PROFILED:
-            is_chosen = np.full(marks.size, self.part.profiles)
-            if cls is r.ProfilerBacktrace:
-                is_chosen &= self.is_within(run, rows) & self.is_wanted(rows)
-        elif cls in LARGE:
-            is_chosen = marks == MAYBE
-            if cls is r.LargeBlobWithMetadata:
-                is_chosen &= self.is_within(run, rows) & self.is_wanted(rows)
-            else:
-                is_chosen &= self.part.everything
-            self.take_categories(rows, np.flatnonzero(is_chosen))
-        if is_chosen is not None:
-            self.mark[rows.words] = is_chosen
+            is_running = np.isin(rows.column("tid"), self.running)
+            self.mark[rows.words] = (marks == 1) | is_running | self.whole
 
     def choose_unknown(self, run: Run, words: I64) -> None:
         """Mark records of types that the format does not define."""
-        if self.part.everything:
+        if self.everything:
             is_unknown = self.frames.faults[: run.count] == rules.UNKNOWN_RECORD
             self.mark[words[: run.count][is_unknown]] = 1
-
-    def is_within(self, run: Run, rows: SoundRows) -> Bools:
-        """Return which records are in the stretch of time."""
-        times = rows.column("timestamp").view(np.uint64)
-        start, stop = self.clock_bounds(run)[rows.ordinals].T
-        is_endless = stop == np.uint64(U64_MAX)
-        is_within: Bools = (times >= start) & ((times < stop) | is_endless)
-        return is_within
-
-    def clock_bounds(self, run: Run) -> NDArray[np.uint64]:
-        """Return by row the first tick of the stretch of time and the one behind it: two columns.
-
-        Without a bound, times that do not fit 63 bits of nanoseconds are within, too.
-        """
-        bounds = []
-        for turn in self.turns:
-            first_tick = 0
-            if self.part.start != NS_MIN:
-                first_tick = tick(turn.clock, self.part.start)
-            end_tick = U64_MAX
-            if self.part.last != NS_MAX:
-                end_tick = tick(turn.clock, self.part.last + 1)
-            bounds.append((first_tick, end_tick))
-        bounds_by_row = self.by_row(run, np.array(bounds, np.uint64))
-        column: NDArray[np.uint64] = np.broadcast_to(bounds_by_row, (run.rows, 2))
-        return column
-
-    def is_wanted(self, rows: SoundRows) -> Bools:
-        """Return which records are of wanted threads."""
-        if self.part.everything:
-            return np.ones(rows.words.size, bool)
-        threads = self.threads.find(*self.koids(rows, "thread"))
-        is_wanted: Bools = np.isin(threads, self.wanted)
-        return is_wanted
 
     def koids(self, rows: SoundRows, name: str) -> tuple[I64, I64]:
         """Return process and thread koid of threads; 0 for what nobody registered."""
@@ -362,26 +282,6 @@ class Needs(TraceBlocks):
         thread = self.file.words.take(start // WORD + 1, mode="clip")
         return np.where(has_koids, process, 0), np.where(has_koids, thread, 0)
 
-    def take_categories(self, rows: SoundRows, kept: I64) -> None:
-        """Note the categories of large records that are kept."""
-        field = rows.fields["category"]
-        index = rows.column(field.index)
-        starts, lengths = np.zeros((2, rows.words.size), np.int64)
-        is_inline = index & field.inline != 0
-        if is_inline.any():
-            starts = rows.column((field, START))
-            lengths = rows.column((field, LENGTH))
-        codes = rows.many.known[field, CODE].column()[rows.rows]
-        is_registered = ~is_inline & (index != 0) & (codes >= 0)
-        places = self.definers.columns.take(codes, axis=1, mode="clip")
-        starts = np.where(is_registered, places[1], starts)
-        lengths = np.where(is_registered, places[2], np.where(is_inline, lengths, 0))
-        data = self.numbers.data
-        for row in kept.tolist():
-            start = int(starts[row])
-            octets = data[start : start + int(lengths[row])].tobytes()
-            self.large.append((int(rows.words[row]), octets))
-
     # --- What is needed -------------------------------------------------------------------------
 
     def link(self, run: Run, turn: int, reference: Reference, owners: Owners) -> None:
@@ -397,7 +297,7 @@ class Needs(TraceBlocks):
             needed = self.definers.columns[0][codes[of_objects]]
             rows = ordinals[of_objects]
             self.links.append(Links(rows + self.records, words[rows], needed))
-        if self.part.joins:
+        if self.joins:
             lent = np.flatnonzero(self.lent[id(reference)] & is_used)
             keys = KEYS[reference.table] * reference.numbers[lent]
             self.lend(run, turn, ordinals[lent], self.definers.columns[0][codes[lent]], keys)
@@ -485,7 +385,7 @@ class Needs(TraceBlocks):
     def lend_rates(self, run: Run, words: I64) -> None:
         """Note the rates that providers without one of their own have of provider 0."""
         offsets = [turn.lent_rate_at for turn in self.turns]
-        if not self.part.joins or max(offsets) < 0:
+        if not self.joins or max(offsets) < 0:
             return
         every = np.broadcast_to(self.by_row(run, offsets), run.rows)
         rows = np.flatnonzero(every[: run.count] >= 0)
@@ -500,14 +400,16 @@ class Needs(TraceBlocks):
 class KeptFrames(TraceFrames):
     """Where records begin and end; events that are left out count as padding."""
 
-    part: Part
+    mark: NDArray[np.uint8]
+    everything: bool
+    """Whether events of undefined types are kept."""
 
     def entries_of(self, framed: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the numbers of the classes of the listed records, by those of the framing."""
         entries = super().entries_of(framed)
         words = self.begin // WORD
-        is_left_out = (entries == EVENT_ENTRY) & (self.part.mark[words] == 0)
-        if self.part.everything:
+        is_left_out = (entries == EVENT_ENTRY) & (self.mark[words] == 0)
+        if self.everything:
             is_left_out &= EVENT_KIND.of(self.file.words[words]) <= max(EventType)
         entries[is_left_out] = PADDING
         return entries
@@ -528,11 +430,6 @@ class SoundRows:
         """Return the numbers of a field, given by name or as ``Many.known`` has it."""
         key = self.fields[field] if isinstance(field, str) else field
         return self.many.full(self.many.known[key])[self.rows]
-
-
-def tick(clock: Clock, ns: int) -> int:
-    """Return the first tick not before a time."""
-    return min(max(clock.ticks(ns), 0), U64_MAX)
 
 
 def first_loans(loans: Loans) -> Loans:

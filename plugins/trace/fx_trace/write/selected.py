@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace.format import EventType
+from fx_trace.format import EventType, ProfilerType
 from fx_trace.meaning import IS_ROW_OF
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.chunks import Chunk
 from fx_trace.records import SIZE
-from fx_trace.write.needs import MAYBE, tick
-from fxframework.io.words import WORD
+from fxframework.io.words import U64_MAX, WORD
 from fxframework.kernels.arrays import I64, U8, Bools
 from fxframework.kernels.sorting import begins_of_runs, stable_order
-from fxframework.model.clock import NS_MAX, NS_MIN
+from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.rows import category_mask, thread_mask
 from fxframework.model.schema import FLOW_BEGIN, FLOW_STEP, SWITCH, WAKEUP
 from fxframework.model.selection import Selection
 from fxframework.model.skipped import SkippedSlices
 
+MAYBE = 2
+"""Mark of an object, which is kept where it is needed."""
 KEEP = "keep"
 CLOSE = "close"
 DROP = "drop"
@@ -87,6 +89,8 @@ class SelectedRecords:
         categories = category_mask(selection, capture)
         if categories is not None:
             self._is_wanted_category = categories.astype(bool)
+        self._is_wanted_blob: dict[int, bool] = {}
+        """Whether the category of large records is selected, by code; no table has it."""
         self._is_chosen_slice = np.zeros(self.passed.rows["slices"], bool)
         self._is_chosen_flow = np.ones(self.passed.rows["flows"], bool)
         self._skipped = SkippedSlices(selection, capture) if selection.skips else None
@@ -97,10 +101,14 @@ class SelectedRecords:
         for chunk in self.capture.chunks():
             self._choose_slices(chunk)
             flow_points.append(self._flow_points(chunk))
+            self._mark_sched(chunk)
         self._choose_flows(flow_points)
         for chunk in self.capture.chunks():
             self._mark_events(chunk)
-            self._mark_others(chunk)
+            self._mark_logs(chunk)
+            self._mark_blobs(chunk)
+            self._mark_profiler(chunk)
+            self._mark_objects(chunk)
             if self.open_slices == CLOSE:
                 self._close(chunk)
 
@@ -173,7 +181,7 @@ class SelectedRecords:
         closed_slice = np.asarray(self.passed.spans.ends)[first_end:][: ends.size]
         closes = closed_slice >= 0
         is_marked[ends[closes]] = self._is_chosen_slice[closed_slice[closes]]
-        self.mark[chunk.events.offset[is_marked] // WORD] = 1
+        self._mark(chunk.events.offset[is_marked])
 
     def _is_wanted(self, chunk: Chunk) -> Bools:
         """Return of which events of a chunk thread and category are selected."""
@@ -188,30 +196,84 @@ class SelectedRecords:
 
     # --- Other records --------------------------------------------------------------------------
 
-    def _mark_others(self, chunk: Chunk) -> None:
-        """Mark scheduling and log rows, which have no category; blobs and objects may be needed."""
-        for offsets in (chunk.blobs.offset, chunk.objects.offset):
-            self.mark[offsets // WORD] = MAYBE
+    def _mark_sched(self, chunk: Chunk) -> None:
+        """Mark context switches of all threads, and wakeups of selected ones."""
+        sched = chunk.sched
+        if self.selection.categories or not sched.kind.size:
+            return
+        is_marked = self._is_within(sched.time)
+        is_wakeup = sched.kind == WAKEUP
+        if not self.selection.by_time_and_skips:
+            woken = self.passed.tasks.threads_of(sched.next, is_wakeup)
+            is_marked &= ~is_wakeup | self.is_wanted_thread[woken]
+        self._mark(sched.offset[is_marked])
+        outgoing = sched.prev[is_marked & (sched.kind == SWITCH)]
+        has_incoming = (sched.kind == SWITCH) | is_wakeup
+        incoming = sched.next[is_marked & has_incoming]
+        running = np.concatenate([self.running, outgoing, incoming])
+        self.running = np.unique(running)
+
+    def _mark_logs(self, chunk: Chunk) -> None:
+        """Mark logs, which have no category."""
+        logs = chunk.logs
+        if not self.selection.categories:
+            is_marked = self._is_within(logs.time) & self.is_wanted_thread[logs.thread]
+            self._mark(logs.offset[is_marked])
+
+    def _mark_blobs(self, chunk: Chunk) -> None:
+        """Mark large records with metadata; other blobs have neither a time nor a thread."""
+        blobs = chunk.blobs
+        with_metadata = np.flatnonzero(blobs.thread >= 0)
+        is_marked = np.full(blobs.type.size, self.selection.by_time_and_skips)
+        is_marked[with_metadata] = self._is_within(blobs.time[with_metadata])
+        is_marked[with_metadata] &= self.is_wanted_thread[blobs.thread[with_metadata]]
+        if self.selection.categories:
+            for row in np.flatnonzero(is_marked).tolist():
+                is_marked[row] = self._is_category(int(blobs.category[row]))
+        self._mark(blobs.offset[is_marked])
+
+    def _is_category(self, code: int) -> bool:
+        """Return whether the category of a large record is selected."""
+        if code not in self._is_wanted_blob:
+            category = "" if code < 0 else self.capture.strings[code]
+            is_wanted = Selection.matches(category, self.selection.categories)
+            self._is_wanted_blob[code] = is_wanted
+        return self._is_wanted_blob[code]
+
+    def _mark_profiler(self, chunk: Chunk) -> None:
+        """Mark backtraces, and all modules and their mappings."""
+        profiler = chunk.profiler
         if self.selection.categories:
             return
-        sched = chunk.sched
-        if sched.kind.size:
-            is_marked = self._is_within(sched.time)
-            is_wakeup = sched.kind == WAKEUP
-            if not self.selection.by_time_and_skips:
-                woken = self.passed.tasks.threads_of(sched.next, is_wakeup)
-                is_marked &= ~is_wakeup | self.is_wanted_thread[woken]
-            self.mark[sched.offset[is_marked] // WORD] = 1
-            outgoing = sched.prev[is_marked & (sched.kind == SWITCH)]
-            has_incoming = (sched.kind == SWITCH) | is_wakeup
-            incoming = sched.next[is_marked & has_incoming]
-            running = np.concatenate([self.running, outgoing, incoming])
-            self.running = np.unique(running)
-        logs = chunk.logs
-        if logs.thread.size:
-            is_of_wanted = self.is_wanted_thread[logs.thread]
-            is_marked = self._is_within(logs.time) & is_of_wanted
-            self.mark[logs.offset[is_marked] // WORD] = 1
+        backtraces = np.flatnonzero(profiler.kind == ProfilerType.BACKTRACE)
+        is_marked = np.ones(profiler.kind.size, np.bool_)
+        is_marked[backtraces] = self._is_within(profiler.time[backtraces])
+        is_marked[backtraces] &= self.is_wanted_thread[profiler.thread[backtraces]]
+        self._mark(profiler.offset[is_marked])
+
+    def _mark_objects(self, chunk: Chunk) -> None:
+        """Mark kernel objects of those who run or are selected; others may be needed."""
+        objects = chunk.objects
+        marks = np.full(objects.kind.size, MAYBE, np.uint8)
+        is_kernel = objects.kind == 0
+        marks[is_kernel & np.isin(objects.value, self.named)] = 1
+        if self.selection.by_time_and_skips:
+            marks[:] = 1
+        self.mark[objects.offset // WORD] = marks
+
+    @functools.cached_property
+    def named(self) -> I64:
+        """The koids of who runs or is selected, once all context switches are marked."""
+        tasks = self.passed.tasks
+        pids = tasks.pids.view(np.int64)
+        tids = tasks.tids.view(np.int64)
+        runs = tasks.threads_of(self.running, np.ones(self.running.size, np.bool_))
+        is_wanted = self.is_wanted_thread
+        return np.concatenate((pids[is_wanted], tids[is_wanted], self.running, pids[runs]))
+
+    def _mark(self, offsets: I64) -> None:
+        """Mark the records at some offsets."""
+        self.mark[offsets // WORD] = 1
 
     # --- Slices that reach beyond the stretch ---------------------------------------------------
 
@@ -252,6 +314,11 @@ class SelectedRecords:
     def _ticks(self, ns: int) -> list[int]:
         """Return the first tick not before ``ns``, for each clock."""
         return [tick(clock, ns) for clock in self.passed.reader.clocks]
+
+
+def tick(clock: Clock, ns: int) -> int:
+    """Return the first tick not before a time."""
+    return min(max(clock.ticks(ns), 0), U64_MAX)
 
 
 def clamped(ns: int) -> int:
