@@ -78,7 +78,7 @@ def command(
         from fxframework.exporters.page import page
 
         with session.sink(html, force=force) as sink:
-            sink.write(page("odd", data))
+            sink.write(page("odd", "fxframework: odd captures", data))
         session.screen.note(f"wrote {html}: {amount(sink.written, 'byte')}")
     return worst(*statuses)
 

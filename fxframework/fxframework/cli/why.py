@@ -84,7 +84,7 @@ def command(
             from fxframework.exporters.page import page
 
             with session.sink(html, force=force) as sink:
-                sink.write(page("why", _page_data(reasons)))
+                sink.write(page("why", "fxframework: why it is slow", _page_data(reasons)))
             session.screen.note(f"wrote {html}: {amount(sink.written, 'byte')}")
         return finished(session, whole)
 

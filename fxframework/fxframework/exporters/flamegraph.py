@@ -144,8 +144,8 @@ class Picture:
             left[nodes] = _left_edges(widths[nodes], parents, left_of_parents)
             for node in nodes[is_wide[nodes]].tolist():
                 name = self._name(node)
-                weight = self._weights[node]
-                yield Frame(number, left[node], widths[node], name, weight, node)
+                edges = (float(left[node]), float(widths[node]))
+                yield Frame(number, *edges, name, float(self._weights[node]), node)
             thin = nodes[~is_wide[nodes]]
             self.narrow += thin.size
             yield from self._merged_narrow(number, thin, parent_of[thin], left, widths)
@@ -179,12 +179,17 @@ class Picture:
         for group in np.flatnonzero(total_widths >= NARROWEST).tolist():
             yield Frame(
                 level,
-                left[thin[firsts[group]]],
+                float(left[thin[firsts[group]]]),
                 float(total_widths[group]),
                 f"({counts[group]:,} narrow frames)",
                 float(total_weights[group]),
                 SEVERAL,
             )
+
+    def widest(self, most: int) -> list[Frame]:
+        """Return the ``most`` widest frames, each after those that enclose it."""
+        # The sort is stable, and the frames are in order of their levels.
+        return sorted(self._frames, key=lambda frame: -frame.width)[:most]
 
     def svg(self, title: str) -> Iterator[str]:
         """Yield the picture, piece by piece."""

@@ -1,7 +1,8 @@
-"""Pages: one HTML file from a template in ``pages`` and its data; it loads nothing."""
+"""Pages: one HTML file from templates in ``pages`` and its data; it loads nothing."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
@@ -11,22 +12,24 @@ import orjson
 from fxframework.kit.json_fields import encodable
 
 
-def page(name: str, data: Mapping[str, Any]) -> bytes:
-    """Return the page of the template ``name`` (.html) within page.html, with its data.
+def page(name: str, title: str, data: Mapping[str, Any]) -> bytes:
+    """Return a page with its data: page.html, with the body, style and script of a name.
 
-    Its style follows that of all pages, page.css, which has their colours, dark ones too.
+    Before these are the style and the script of all pages, page.css and page.js.
     """
     json_text = orjson.dumps(encodable(data)).decode()
-    replacements = {
-        "{page}": template(f"{name}.html"),
-        "{style}": template("page.css"),
+    parts = {
+        "title": title,
+        "page.css": template("page.css"),
+        "style": template(f"{name}.css"),
+        "body": template(f"{name}.html"),
         # Escape `<`, so that no data can end the script element.
-        "{data}": json_text.replace("<", "\\u003c"),
+        "data": json_text.replace("<", "\\u003c"),
+        "page.js": template("page.js"),
+        "script": template(f"{name}.js"),
     }
-    text = template("page.html")
-    for mark, replacement in replacements.items():
-        before, _, behind = text.partition(mark)
-        text = before + replacement + behind
+    # In one pass, as what is put in may contain such marks.
+    text = re.sub(r"\{([\w.]+)\}", lambda mark: parts[mark[1]], template("page.html"))
     return text.encode()
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.tree import call_tree
 from fxframework.exporters.columns import made_once
+from fxframework.exporters.flamegraph import Picture
 from fxframework.exporters.page import page
 from fxframework.exporters.report_scheduling import arrows, cpu_runs, thread_states
 from fxframework.io.sink import Sink
@@ -177,7 +178,7 @@ class HtmlExport(Export):
         slowest = self._data["slowest"]
         slowest.sort(key=lambda entry: -entry["dur"])
         del slowest[MOST["slowest"] :]
-        self._sink.write(page("report", self._data))
+        self._sink.write(page("report", "fxframework report", self._data))
         return super().close()
 
     def _begins(self, start: int) -> str:
@@ -370,31 +371,16 @@ class HtmlExport(Export):
             self._data["byname"].append([name, *figures])
 
     def _flame(self, capture: Capture) -> None:
-        """Add the flame graph of a capture: name, depth, start, width (ns), calls."""
+        """Add the flame graph of a capture: name, depth, left edge and width, time (ns)."""
         tree = call_tree(capture, by="name", depth=LANES)
-        total = tree.in_ns(tree.total)
-        by_width = np.argsort(-total, kind="stable")
-        widest = by_width[: MOST["frames"]].copy()
-        is_drawn = np.zeros(len(tree), np.bool_)
-        is_drawn[widest] = True
-        self._dropped["frames of the flame graph"] += len(tree) - widest.size
-        frames: list[list[int]] = []
-        # Where the next callee of each node starts: first where the node itself starts.
-        next_start: dict[int, int] = {-1: 0}
-        parents = tree.parent.data
-        for node, depth in tree.walk(total):
-            if not is_drawn[node]:
-                continue
-            start = next_start.get(parents[node], 0)
-            width = int(total[node])
-            next_start[node] = start
-            next_start[parents[node]] = start + width
-            name = self._name(tree.name(node))
-            calls = int(tree.count[node])
-            frames.append([name, depth, start, width, calls])
-        if next_start[-1]:  # without a call that took time there is nothing to draw
-            flame = {"capture": capture.name, "total": next_start[-1], "frames": frames}
-            self._data["flame"].append(flame)
+        picture = Picture(tree, "ns")
+        frames = [
+            [self._name(frame.name), frame.level, frame.left, frame.width, frame.weight]
+            for frame in picture.widest(MOST["frames"])
+        ]
+        self._dropped["frames of the flame graph"] += len(tree) - len(frames)
+        if picture.total:  # without a call that took time there is nothing to draw
+            self._data["flame"].append({"capture": capture.name, "frames": frames})
 
     # --- Counters and logs -----------------------------------------------------------------------
 

@@ -15,8 +15,9 @@ from fxframework.analysis.comparison import Comparison
 from fxframework.analysis.comparison_text import cause_text, moved, sums_up, where_text
 from fxframework.analysis.runs import bin_edges
 from fxframework.errors import MissingExtraError, UsageError, WriteRefusedError
-from fxframework.exporters.comparison.flame import picture
+from fxframework.exporters.comparison.flame import picture, times_of_nodes
 from fxframework.exporters.comparison.timeline import in_one_order
+from fxframework.exporters.flamegraph import SEVERAL
 from fxframework.exporters.page import page
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import finite
@@ -119,12 +120,12 @@ def _page(comparison: Comparison, widths: str, timelines: Sequence[Mapping[str, 
         "explained": explained,
         "calls": [_call(change, comparison.runs) for change in changes],
         "omitted": len(comparison.changes) - len(changes),
-        "frames": _frames(comparison, widths),
+        "frames": _frames(comparison, widths) if len(comparison.paths) else [],
         "shapes": _shapes(comparison),
         "moves": moves,
         "timelines": in_one_order(timelines) if len(timelines) == 2 else [],
     }
-    return page("compare", data)
+    return page("compare", "fxframework comparison", data)
 
 
 def _call(change: Change, runs: tuple[int, int]) -> list[Any]:
@@ -147,32 +148,13 @@ def _call(change: Change, runs: tuple[int, int]) -> list[Any]:
 
 def _frames(comparison: Comparison, widths: str) -> list[list[Any]]:
     """Return frames: name, depth, left edge, width, and the time before and after, in ns."""
-    size = len(comparison.paths)
-    before = comparison.before.path_means("total", size)
-    after = comparison.after.path_means("total", size)
-    weight = {"before": before, "after": after}[widths]
-    parents = np.array(comparison.paths.parents, np.int64)
-    widest = np.argsort(-weight, kind="stable")[:FRAMES]
-    is_drawn = np.zeros(size, np.bool_)
-    is_drawn[widest[weight[widest] > 0]] = True
-    children: dict[int, list[int]] = {}
-    for path in np.flatnonzero(is_drawn).tolist():
-        parent = max(int(parents[path]), -1)
-        children.setdefault(parent, []).append(path)
-    frames: list[list[Any]] = []
-    # Paths whose children are to be placed, with the depth and the left edge of these.
-    stack = [(-1, 0, 0.0)]
-    while stack:
-        parent, depth, left = stack.pop()
-        for path in sorted(children.get(parent, ()), key=lambda child: -weight[child]):
-            name = comparison.paths.name(path)[:LONGEST]
-            width = float(weight[path])
-            time_before = float(before[path])
-            time_after = float(after[path])
-            frames.append([name, depth, left, width, time_before, time_after])
-            stack.append((path, depth + 1, left))
-            left += width
-    return frames
+    before, after = times_of_nodes(comparison)
+    return [
+        [frame.name[:LONGEST], frame.level, frame.left, frame.width]
+        + [float(times[frame.node]) for times in (before, after)]
+        for frame in picture(comparison, widths).widest(FRAMES)
+        if frame.node != SEVERAL
+    ]
 
 
 def _shapes(comparison: Comparison) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from fxframework.analysis.calls import Functions
 from fxframework.analysis.comparison import Comparison
 from fxframework.analysis.tree import CallTree
 from fxframework.exporters.flamegraph import Picture
+from fxframework.kernels.arrays import F64
 from fxframework.kit.shown import brief
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import StringPool
@@ -47,44 +48,49 @@ def colour(before: float, after: float) -> str:
     return text
 
 
+def times_of_nodes(comparison: Comparison) -> tuple[F64, F64]:
+    """Return the times of the nodes of the picture before and after, in ns.
+
+    Node 0 is the root, and node 1 + path that of a path.
+    """
+    size = len(comparison.paths)
+    times_before, times_after = (
+        np.append(side.path_means("own", size).sum(), side.path_means("total", size))
+        for side in (comparison.before, comparison.after)
+    )
+    return times_before, times_after
+
+
 def picture(comparison: Comparison, widths: str) -> Picture:
     """Return the flame graph; ``widths`` is the side whose times are the widths."""
     paths = comparison.paths
     size = len(paths)
-    total_before = comparison.before.path_means("total", size)
-    total_after = comparison.after.path_means("total", size)
-    own_before = comparison.before.path_means("own", size)
-    own_after = comparison.after.path_means("own", size)
-    own = {"before": own_before, "after": own_after}[widths]
+    side = {"before": comparison.before, "after": comparison.after}[widths]
+    times_before, times_after = times_of_nodes(comparison)
     pool = StringPool()
     texts = (paths.name(path) for path in range(size))
     names = [pool.intern(text.encode("utf-8", "replace")) for text in texts]
+    # The parent of a path is -1 or less at the top, that of its node then the root.
     parents = np.maximum(np.array(paths.parents, np.int32), -1)
-    # Node 0 is the root, and node 1 + path that of a path, whose parent is -1 at the top.
     parent_nodes = np.append(-1, parents + 1)
     functions = np.append(-1, np.arange(size))
-    own_times = np.append(0, own)
+    own_times = np.append(0, side.path_means("own", size))
+    no_calls = np.zeros(size + 1, np.int64)
     tree = CallTree(
         roots=["all threads"],
         functions=Functions(pool, np.array(names, np.int32)),
         parent=parent_nodes.astype(np.int32),
         function=functions.astype(np.int32),
-        count=np.zeros(size + 1, np.int64),
-        unfinished=np.zeros(size + 1, np.int64),
-        total=np.zeros(size + 1, np.int64),
+        count=no_calls,
+        unfinished=no_calls,
+        total=no_calls,
         own=own_times.astype(np.int64),
         per_second=NS_PER_SECOND,
     )
-    root_times = (float(own_before.sum()), float(own_after.sum()))
-
-    def times(node: int) -> tuple[float, float]:
-        """Return the times of a node before and after, in ns."""
-        if node <= 0:
-            return root_times
-        return float(total_before[node - 1]), float(total_after[node - 1])
 
     def title(node: int) -> str:
-        before, after = times(node)
+        before = times_before[node]
+        after = times_after[node]
         text = f"{brief(before)} before, {brief(after)} after"
         if before and after:
             change = (after - before) / before
@@ -92,6 +98,7 @@ def picture(comparison: Comparison, widths: str) -> Picture:
         return text
 
     def colour_of(node: int, _name: str) -> str:
-        return colour(*times(node))
+        node = max(node, 0)  # several nodes in one frame have the colour of the root
+        return colour(float(times_before[node]), float(times_after[node]))
 
     return Picture(tree, "ns", colour=colour_of, title=title)
