@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fxframework.io import arena
 
+TOGETHER = 1 << 16
+"""Places that are gathered together: numpy makes numbers of 64 bits of them first."""
+
 
 def room(size: int, dtype: DTypeLike) -> memoryview[Any]:
     """Return an uninitialized array of ``size`` numbers of a dtype."""
@@ -38,6 +41,8 @@ def grown(old: Any, size: int, used: int) -> memoryview[Any]:
 def gathered(values: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
     """Return the values at some places, of shape (places,), all of which must be valid."""
     out = arena.empty(places.size, values.dtype)
-    # Where places are to be checked, numpy copies the result once more.
-    np.take(values, places, out=out, mode="clip")
+    for start in range(0, places.size, TOGETHER):
+        part = slice(start, start + TOGETHER)
+        # Where places are to be checked, numpy copies the result once more.
+        np.take(values, places[part], out=out[part], mode="clip")
     return out

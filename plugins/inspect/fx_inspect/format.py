@@ -29,8 +29,8 @@ UNIT: Final = 16
 """Bytes per unit of an index, and bytes of the smallest block."""
 
 
-def ORDER_SIZE(order: int) -> int:  # noqa: N802 (the public name)
-    """Return the bytes of a block of this order."""
+def ORDER_SIZE(order: Any) -> Any:  # noqa: N802 (the public name)
+    """Return the bytes of a block of this order, or of blocks of a column of orders."""
     return UNIT << order
 
 

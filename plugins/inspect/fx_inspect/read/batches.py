@@ -20,6 +20,7 @@ from fxframework.errors import LimitError
 from fxframework.io import arena
 from fxframework.io.words import WORD
 from fxframework.kernels.arrays import I32, I64
+from fxframework.kernels.buffers import gathered
 from fxframework.model.strings import StringPool, TextColumn, read_only
 
 Columns = dict[str, Any]
@@ -178,8 +179,7 @@ class TreeRows:
 
     def _names(self, rows: NDArray[Any]) -> I32:
         """Return the codes of the names of values."""
-        codes: I32 = self.vmo.texts.codes.take(self.values.names.take(rows))
-        return codes
+        return gathered(self.vmo.texts.codes, gathered(self.values.names, rows))
 
     # --- Nodes ------------------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class TreeRows:
 
         def units() -> I32:
             nodes = self.order.nodes[start:stop]
-            node_units = self.values.units.take(self.values.node_rows.take(nodes))
+            node_units = gathered(self.values.units, gathered(self.values.node_rows, nodes))
             node_units[: max(0, 1 - start)] = 0  # the root
             return node_units
 
@@ -208,7 +208,7 @@ class TreeRows:
         """Return the codes of the names of all nodes, by id."""
         names = np.empty(self.order.count, np.int32)
         names[0] = self.vmo.pool.intern(b"root")
-        names[1:] = self._names(self.values.node_rows.take(self.order.nodes[1:]))
+        names[1:] = self._names(gathered(self.values.node_rows, self.order.nodes[1:]))
         return names
 
     def paths(self) -> I32:

@@ -8,7 +8,8 @@ past the end leaves nothing behind it, and after other damage reading goes on wh
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import attrs
@@ -20,16 +21,14 @@ from fx_inspect import rules
 from fx_inspect.format import TYPES
 from fx_inspect.read.records import STATE
 from fxframework.errors import Rule
-from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD, to_i64
 from fxframework.kernels.arrays import I64, U8
-from fxframework.wire.cursor import SIZE
+from fxframework.kernels.buffers import grown
 from fxframework.wire.families import Place
 from fxframework.wire.findings import FIELDS, Findings, findings_of
-from fxframework.wire.floats import Float
 from fxframework.wire.framing import frames_of_records
-from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
+from fxframework.wire.many import FileNumbers
 
 FOLLOWING: Final = 32
 """Blocks that follow one another where reading goes on after damage; fewer at the end."""
@@ -47,6 +46,12 @@ LARGEST_SOUND: Final = 1 << wire.MAX_ORDER
 """Units of the largest block that the reference writes."""
 SEARCHED: Final = 1 << 16
 """Units that are searched together for the end of zeros."""
+TEXTS: Final = (TYPES.NAME, TYPES.STRING_REFERENCE, TYPES.BUFFER_VALUE)
+"""The types of blocks that have a text."""
+IS_TEXT: Final = np.isin(np.arange(256), TEXTS)
+SPARE: Final = 1.03
+"""Room for more rows than the runs before let expect, by factor."""
+ORDERS_OF_TYPE: Final = wire.LARGEST_ORDER + 1
 ORDERS: Final = np.zeros(LARGEST_UNITS + 1, np.uint8)
 """The order of a block by its size in units."""
 ORDERS[1 << np.arange(wire.LARGEST_ORDER + 1)] = np.arange(wire.LARGEST_ORDER + 1)
@@ -72,17 +77,24 @@ class Noted:
         count = np.size(units)
         if not count:
             return
-        if self._listed is not None and isinstance(rule, Rule):
-            left = min(count, self._listed.left_of(rule))
-            self._listed.cut_off[rule] += count - left
-            count = left
-            units = units[:count]
-            values = values[:count] if isinstance(values, np.ndarray) else values
         if records is None:
             records = np.searchsorted(self._records, units)
         rows = findings_of(rule, units, records, values, count)
         rows[:, 1] *= wire.UNIT
         self._found.append(rows)
+
+    def add_rows(self, rule: Rule | I64, rows: NDArray[Any], units: Any, values: Any) -> None:
+        """Add findings about some rows of columns: of their units, and of their values."""
+        rows = self.left_of(rule, rows)
+        self.add(rule, units[rows], values[rows] if np.ndim(values) else values)
+
+    def left_of(self, rule: Rule | I64, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the first rows: as many findings as are still listed. The others are counted."""
+        if self._listed is None or not isinstance(rule, Rule):
+            return rows
+        listed_rows = rows[: self._listed.left_of(rule)]
+        self._listed.cut_off[rule] += rows.size - listed_rows.size
+        return listed_rows
 
     def as_added(self) -> I64:
         """Return the findings, int64 of shape (n, 4): rule, offset, record, value."""
@@ -99,40 +111,32 @@ class Noted:
 
 
 class Gathered:
-    """Columns of a whole file, gathered from run after run."""
+    """Columns of a whole file, gathered from run after run in memory that grows."""
 
-    def __init__(self, **kinds: Any) -> None:
-        self._kinds = kinds
-        self._pieces: dict[str, list[NDArray[Any]]] = {name: [] for name in kinds}
+    def __init__(self, blocks: Blocks, **kinds: Any) -> None:
+        self.count = 0
+        self._blocks = blocks
+        self._columns: dict[str, NDArray[Any]] = {
+            name: np.empty(0, kind) for name, kind in kinds.items()
+        }
 
-    def add(self, **columns: NDArray[Any]) -> None:
+    def add(self, **columns: Any) -> None:
         """Add a stretch of each column, all equally long."""
-        for name, kind in self._kinds.items():
-            piece = columns[name].astype(kind, copy=False)
-            self._pieces[name].append(piece)
+        start = self.count
+        self.count += len(next(iter(columns.values())))
+        for name, piece in columns.items():
+            column = self._columns[name]
+            if column.size < self.count:
+                # So many if the rest of the file is like what was read, and one for no block.
+                expected = math.ceil(SPARE * self.count / self._blocks.share_read) + 1
+                size = max(expected, self.count + start // 2)
+                column = np.asarray(grown(column, size, start))
+                self._columns[name] = column
+            column[start : self.count] = piece
 
     def joined(self, name: str) -> NDArray[Any]:
         """Return a column, which is not kept here any longer."""
-        pieces = self._pieces.pop(name)
-        column = arena.empty(sum(map(len, pieces)), self._kinds[name])
-        return np.concatenate(pieces, out=column) if pieces else column
-
-
-class Columns:
-    """The fields of blocks of one type as columns, int64 of shape (blocks,), by name."""
-
-    def __init__(self, many: Many, rows: I64) -> None:
-        self.rows = rows
-        """The rows of the blocks in their run."""
-        self.sizes: I64 = many.known[SIZE]
-        self.odd = np.flatnonzero(many.own.raw)
-        """Those that have bits which no field shows."""
-        self._known = many.known
-        self._fields = many.layout.by_name
-
-    def __getitem__(self, name: str) -> I64:
-        column: I64 = self._known[self._fields[name]]
-        return column
+        return self._columns.pop(name)[: self.count]
 
 
 @attrs.define(eq=False, slots=False)
@@ -152,30 +156,56 @@ class Run:
     """Findings about places, sizes and types."""
 
     @functools.cached_property
-    def columns(self) -> dict[int, Columns]:
-        """The fields of the blocks that occur, by type, without payloads, names and slots."""
-        counts = np.bincount(self.types, minlength=wire.NEW_TYPES)
-        types = np.flatnonzero(counts[: wire.NEW_TYPES]).tolist()
-        return {type: self._read(type) for type in types}
+    def type_numbers(self) -> I64:
+        """The types as indexes, which numpy otherwise makes of them at each look-up."""
+        return self.types.astype(np.int64)
 
-    def _read(self, type: int) -> Columns:
-        blocks = self.blocks
-        rows = np.flatnonzero(self.types == type)
-        starts = wire.UNIT * self.units[rows]
-        orders = self.orders[rows].astype(np.int64)
-        sizes = wire.UNIT * (1 << orders)
-        reading = Reading(blocks.numbers, {}, mirrored=False)
-        reading.without = blocks.without[type]
-        layout = blocks.classes[type].layout
-        class_rows = ClassRows.of(rows)
-        many = Many(reading, layout, class_rows, starts, starts + sizes, big=False)
-        many.known[SIZE] = sizes
-        layout.read_many(many)
-        return Columns(many, rows)
+    @functools.cached_property
+    def tally(self) -> I64:
+        """The number of records by type and order."""
+        keys = self.type_numbers * ORDERS_OF_TYPE
+        keys += self.orders
+        counts = np.bincount(keys, minlength=256 * ORDERS_OF_TYPE)
+        return counts.reshape(-1, ORDERS_OF_TYPE)
+
+    @functools.cached_property
+    def rows(self) -> dict[int, I64]:
+        """The blocks of each type that occurs."""
+        types = np.flatnonzero(self.tally[: wire.NEW_TYPES].any(axis=1)).tolist()
+        return {type: np.flatnonzero(self.types == type) for type in types}
+
+    @functools.cached_property
+    def words(self) -> tuple[I64, I64]:
+        """The first two words of each block. The bytes behind the last unit have those at 0."""
+        starts = wire.UNIT * self.units
+        is_behind = self.units[-1] == self.blocks.units
+        first_words, second_words = (starts, starts + WORD)
+        if is_behind:
+            first_words[-1] = second_words[-1] = 0
+        integers = self.blocks.numbers.integers
+        return integers(first_words, WORD, big=False), integers(second_words, WORD, big=False)
+
+    @functools.cached_property
+    def texts(self) -> I64:
+        """The blocks that have a text."""
+        return np.flatnonzero(IS_TEXT.take(self.type_numbers))
+
+    def sizes(self, rows: I64) -> I64:
+        """Return the bytes of some blocks."""
+        sizes: I64 = wire.ORDER_SIZE(self.orders[rows].astype(np.int64))
+        return sizes
+
+    def fields(self, type: int, names: Sequence[str], rows: I64) -> list[I64]:
+        """Return fields of some blocks, which are of one type, or of types that have these."""
+        places = [self.blocks.classes[type].layout.place(name) for name in names]
+        offsets = {place.offset for place in places}
+        words = {offset: self.words[offset // WORD].take(rows) for offset in offsets}
+        return [place.of(words[place.offset]) for place in places]
 
     def forget(self) -> None:
-        """Drop the fields, which were taken."""
-        self.__dict__.pop("columns", None)
+        """Drop the words, which were taken apart."""
+        for name in ("type_numbers", "words", "rows", "texts"):
+            self.__dict__.pop(name, None)
 
     def bounds(self) -> I64:
         """Return where the records begin, and where the last one ends, in bytes."""
@@ -195,18 +225,16 @@ class Run:
     @functools.cached_property
     def findings(self) -> I64:
         """What is wrong with each record by itself, as ``Noted.in_order`` has it."""
-        for type, columns in self.columns.items():
-            self._note_reserved(type, columns)
+        self._note_reserved()
+        for type, rows in self.rows.items():
             if type == TYPES.BOOL_VALUE:
-                values = columns["value"]
-                wrong = np.flatnonzero((values < 0) | (values > 1))
-                wrong_rows = columns.rows[wrong]
-                self._note(rules.INVALID_BOOL, wrong_rows, values[wrong])
+                values = self.words[1].take(rows)
+                is_wrong = (values < 0) | (values > 1)
+                self._note(rules.INVALID_BOOL, rows[is_wrong], values[is_wrong])
             elif type == TYPES.RESERVED:
-                self._note(rules.RESERVED_BLOCK, columns.rows, type)
+                self._note(rules.RESERVED_BLOCK, rows, type)
             elif type == TYPES.HEADER:
-                second = columns.rows[self.units[columns.rows] > 0]
-                self._note(rules.SECOND_HEADER, second, type)
+                self._note(rules.SECOND_HEADER, rows[self.units[rows] > 0], type)
         if not self.first and self.types[0] == TYPES.HEADER:
             self._note_header()
         elif not self.first:
@@ -218,17 +246,16 @@ class Run:
         records = self.first + rows
         self.noted.add(rule, self.units[rows], values, records)
 
-    def _note_reserved(self, type: int, columns: Columns) -> None:
+    def _note_reserved(self) -> None:
         """Note reserved bits that are set, of each block those of the first word that has some."""
-        rows = columns.rows[columns.odd]
-        starts = wire.UNIT * self.units[rows]
-        for place, mask in enumerate(self.blocks.reserved[type]):
-            places = starts + WORD * place
-            words = self.blocks.numbers.integers(places, WORD, big=False)
-            stray = words & mask != 0
-            self._note(rules.RESERVED_BITS_SET, rows[stray], words[stray])
-            rows = rows[~stray]
-            starts = starts[~stray]
+        strays = [
+            words & masks.take(self.type_numbers) != 0
+            for words, masks in zip(self.words, self.blocks.reserved, strict=True)
+        ]
+        strays[1] &= ~strays[0]
+        for words, is_stray in zip(self.words, strays, strict=True):
+            rows = np.flatnonzero(is_stray)
+            self._note(rules.RESERVED_BITS_SET, rows, words[rows])
 
     def _note_header(self) -> None:
         """Note what is wrong with the header, which is the first record."""
@@ -266,7 +293,7 @@ class Records(NamedTuple):
 
     units: I64
     types: U8
-    kinds: I64
+    kinds: U8
     """The types as they are in the file."""
     sizes: I64
 
@@ -291,8 +318,8 @@ class _Found:
 
     def add_stretch(self, unit: int, type: int) -> None:
         """Add a stretch without blocks."""
-        none = np.zeros(1, np.int64)
-        self.add(Records(np.full(1, unit), np.full(1, type, np.uint8), none, none))
+        none = np.zeros(1, np.uint8)
+        self.add(Records(np.full(1, unit), none + np.uint8(type), none, none.astype(np.int64)))
 
     def joined(self) -> Records:
         """Return all of them."""
@@ -312,7 +339,9 @@ class Blocks:
         self.classes = wire.BLOCKS[self.layout]
         self.max_version = 0 if self.layout == "v0" else wire.MAX_VERSION
         self.numbers = FileNumbers(data)
-        self.reserved, self.without = _facts_of(self.layout)
+        self.reserved = _reserved_masks(self.layout)
+        self.share_read = 1.0
+        """How much of the file the runs so far have."""
         room_of_part = max(LEAST_ROOM, self.units // PART)
         self._room = min(ROOM, room_of_part)
         self._max_record = limits.max_record or data.size
@@ -328,6 +357,7 @@ class Blocks:
         while wire.UNIT * unit < self.data.size:
             run, unit = self._run(unit, first_record)
             first_record += run.types.size
+            self.share_read = run.end / self.data.size
             yield run
 
     def _run(self, unit: int, first_record: int) -> tuple[Run, int]:
@@ -347,7 +377,7 @@ class Blocks:
         units, types, kinds, sizes = joined
         noted = Noted()
 
-        def note(rule: Rule, where: NDArray[np.bool_], values: I64) -> None:
+        def note(rule: Rule, where: NDArray[np.bool_], values: NDArray[Any]) -> None:
             rows = np.flatnonzero(where)
             records_of_rows = first_record + rows
             noted.add(rule, units[rows], values[rows], records_of_rows)
@@ -379,8 +409,8 @@ class Blocks:
             count, stop_reason = frames.read(
                 wire.UNIT * unit, self._room - records.count, wire.UNIT * self.units
             )
-            kinds = frames.kinds_found[:count].copy()
-            types = kinds.astype(np.uint8)
+            kinds = frames.kinds_found[:count].astype(np.uint8)
+            types = kinds.copy()
             types[frames.entries[:count] < 0] = wire.UNKNOWN_BLOCK
             sizes = frames.sizes[:count] // wire.UNIT
             units = frames.places[:count] // wire.UNIT
@@ -473,7 +503,8 @@ class Blocks:
         types = np.where(kinds[path] < len(self.classes), kinds[path], wire.UNKNOWN_BLOCK)
         types[is_cut[path]] = wire.DAMAGED
         whole_sizes = np.where(is_cut, 0, sizes)
-        records.add(Records(unit + path, types.astype(np.uint8), kinds[path], whole_sizes[path]))
+        kinds_found = kinds[path].astype(np.uint8)
+        records.add(Records(unit + path, types.astype(np.uint8), kinds_found, whole_sizes[path]))
         past = int(rules.BLOCK_PAST_THE_END)
         no_block = int(rules.NO_BLOCK)
         numbers = np.where(is_of_known_type[damaged_places], past, no_block)
@@ -508,14 +539,12 @@ def _path(place_behind: I64) -> I64:
 
 
 @functools.cache
-def _facts_of(layout: str) -> tuple[dict[int, list[int]], dict[int, frozenset[Any]]]:
-    """Return reserved bits of the first two words, and fields behind them, by type of block."""
-    classes = wire.BLOCKS[layout]
-    reserved = {
-        type: [to_i64(mask) for mask in wire.reserved_masks(cls)] for type, cls in classes.items()
-    }
-    behind = {type: _behind_places(cls.layout) for type, cls in classes.items()}
-    return reserved, behind
+def _reserved_masks(layout: str) -> I64:
+    """Return the reserved bits of the first two words, each by type of block."""
+    masks = np.zeros((2, 256), np.int64)
+    for type, cls in wire.BLOCKS[layout].items():
+        masks[:, type] = [to_i64(mask) for mask in wire.reserved_masks(cls)]
+    return masks
 
 
 def _next_of(where: NDArray[np.bool_]) -> I64:
@@ -524,12 +553,3 @@ def _next_of(where: NDArray[np.bool_]) -> I64:
     from_the_end = np.minimum.accumulate(places[::-1])
     nearest: I64 = from_the_end[::-1]
     return nearest
-
-
-def _behind_places(layout: Any) -> frozenset[Any]:
-    """Return the fields of blocks from the first one on that has no fixed place."""
-    places = layout.places
-    for number, field in enumerate(layout.fields):
-        if field not in places and not isinstance(field, Float):
-            return frozenset(layout.fields[number:])
-    return frozenset()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.format import TYPES
-from fx_inspect.read.blocks import Gathered, Noted, Run
+from fx_inspect.read.blocks import TEXTS, Blocks, Gathered, Noted, Run
 from fx_inspect.read.chains import Extents, bounds_of, end_of_part, follow
 from fxframework.io import arena
 from fxframework.kernels.arrays import I32, I64, U8, Bools
@@ -24,9 +24,10 @@ from fxframework.kernels.sorting import joined_ranges
 from fxframework.kernels.stretches import not_utf8
 from fxframework.model.strings import StringPool, TextColumn
 
-IS_TEXT = np.zeros(256, bool)
-IS_TEXT[[TYPES.NAME, TYPES.STRING_REFERENCE, TYPES.BUFFER_VALUE]] = True
-"""The types of blocks that have a text."""
+PAYLOADS = np.zeros(256, np.int64)
+"""Where in its block the text of a name or a string begins, by type."""
+for _type in (TYPES.NAME, TYPES.STRING_REFERENCE):
+    PAYLOADS[_type] = wire.PAYLOAD_AT[_type]
 TOGETHER = 1 << 20
 """Bytes of texts that are copied together; one text may be longer."""
 AT_ONCE = 1 << 16
@@ -39,63 +40,63 @@ class GatheredTexts:
     Texts are numbered in the order of the file. Those with a next extent are listed besides.
     """
 
-    def __init__(self, data: U8) -> None:
-        self.data = data
-        self.count = 0
-        self.columns = Gathered(units=np.int32, types=np.uint8, lengths=np.int64, claims=np.int32)
-        self.chained = Gathered(texts=np.int64, first=np.int32, wanted=np.int64, is_text=bool)
+    def __init__(self, blocks: Blocks) -> None:
+        self.data = blocks.data
+        self.columns = Gathered(
+            blocks, units=np.int32, types=np.uint8, lengths=np.int64, claims=np.int32
+        )
+        self.chained = Gathered(
+            blocks, texts=np.int64, first=np.int32, wanted=np.int64, is_text=bool
+        )
         self.not_utf8: list[I64] = []
+
+    @property
+    def count(self) -> int:
+        """How many there are so far."""
+        return self.columns.count
 
     def add(self, run: Run) -> None:
         """Take the texts of a run."""
-        is_text = IS_TEXT[run.types]
-        rows = np.flatnonzero(is_text)
+        rows = run.texts
         if not rows.size:
             return
-        place_of_row = np.cumsum(is_text) - 1
-        """The place of each text among those of the run, by row."""
         units = run.units[rows]
-        lengths = np.zeros(rows.size, np.int64)
-        claims = np.zeros(rows.size, np.int64)
-        first_extents = np.zeros(rows.size, np.int64)
-        bytes_in_chains = np.zeros(rows.size, np.int64)
+        types = run.types[rows]
+        room = run.sizes(rows) - PAYLOADS.take(types)
+        lengths, claims, first_extents, bytes_in_chains = np.zeros((4, rows.size), np.int64)
         is_bytes = np.zeros(rows.size, bool)
-        for type, columns in run.columns.items():
-            if not IS_TEXT[type]:
+        for type in TEXTS:
+            places = np.flatnonzero(types == type)
+            if not places.size:
                 continue
-            text_places = place_of_row[columns.rows]
-            if type == TYPES.BUFFER_VALUE:
-                in_extents = columns["format"] < wire.BUFFER_STRING_REFERENCE
-                first_extents[text_places] = columns["extent"] * in_extents
-                bytes_in_chains[text_places] = columns["total_length"] * in_extents
-                is_bytes[text_places] = columns["format"] == wire.BUFFER_BYTES
-                continue
-            room = columns.sizes - wire.PAYLOAD_AT[type]
+            text_rows = rows[places]
             if type == TYPES.NAME:
-                stated_lengths = columns["length"]
+                [stated_lengths] = run.fields(type, ["length"], text_rows)
                 # A name that says more than there is has a length below 0, which tells how much.
-                is_beyond = stated_lengths > room
-                lengths[text_places] = np.where(is_beyond, ~stated_lengths, stated_lengths)
+                is_beyond = stated_lengths > room[places]
+                lengths[places] = np.where(is_beyond, ~stated_lengths, stated_lengths)
+            elif type == TYPES.STRING_REFERENCE:
+                names = ("next_extent", "reference_count", "total_length")
+                following, references, stated_lengths = run.fields(type, names, text_rows)
+                lengths[places] = np.minimum(stated_lengths, room[places])
+                first_extents[places] = following
+                bytes_in_chains[places] = stated_lengths - lengths[places]
+                claims[places] = references
             else:
-                stated_lengths = columns["total_length"]
-                lengths[text_places] = np.minimum(stated_lengths, room)
-                first_extents[text_places] = columns["next_extent"]
-                bytes_in_chains[text_places] = stated_lengths - lengths[text_places]
-                claims[text_places] = columns["reference_count"]
-            is_in_one_block = bytes_in_chains[text_places] == 0
-            is_in_one_block &= lengths[text_places] > 0
-            in_one_block = text_places[is_in_one_block]
-            begins = wire.UNIT * units[in_one_block]
-            begins += wire.PAYLOAD_AT[type]
-            wrong_texts = in_one_block[not_utf8(self.data, begins, lengths[in_one_block])]
-            wrong_texts = wrong_texts[units[wrong_texts] > 0]
-            self.not_utf8.append(self.count + wrong_texts)
+                names = ("format", "extent", "total_length")
+                formats, extents, stated_lengths = run.fields(type, names, text_rows)
+                in_extents = formats < wire.BUFFER_STRING_REFERENCE
+                first_extents[places] = extents * in_extents
+                bytes_in_chains[places] = stated_lengths * in_extents
+                is_bytes[places] = formats == wire.BUFFER_BYTES
+        in_one_block = np.flatnonzero((bytes_in_chains == 0) & (lengths > 0))
+        begins = wire.UNIT * units[in_one_block] + PAYLOADS.take(types[in_one_block])
+        wrong_texts = in_one_block[not_utf8(self.data, begins, lengths[in_one_block])]
+        self.not_utf8.append(self.count + wrong_texts[units[wrong_texts] > 0])
         if not units[0]:
             # Index 0 has no chain, whatever its block is.
             first_extents[0] = 0
             bytes_in_chains[0] = 0
-        types = run.types[rows]
-        self.columns.add(units=units, types=types, lengths=lengths, claims=claims)
         with_chain = np.flatnonzero((first_extents != 0) | (bytes_in_chains > 0))
         self.chained.add(
             texts=self.count + with_chain,
@@ -103,7 +104,7 @@ class GatheredTexts:
             wanted=bytes_in_chains[with_chain],
             is_text=~is_bytes[with_chain],
         )
-        self.count += rows.size
+        self.columns.add(units=units, types=types, lengths=lengths, claims=claims)
 
 
 class Texts:
@@ -149,9 +150,6 @@ class Texts:
         chain_bytes = chains.given
         self.lengths[chained] += chain_bytes
 
-        def note(rule: Any, texts: I64, values: Any) -> None:
-            noted.add(rule, self.units[texts], values)
-
         broken_chains = np.flatnonzero(chains.faults)
         goes_on = (int(rules.CHAIN_WITHOUT_EXTENT), int(rules.CHAIN_CYCLE))
         missing_bytes = self._wanted[broken_chains] - chain_bytes[broken_chains]
@@ -160,18 +158,21 @@ class Texts:
             chains.goes_on[broken_chains],
             missing_bytes,
         )
-        note(chains.faults[broken_chains], chained[broken_chains], values)
+        broken_texts = chained[broken_chains]
+        noted.add(chains.faults[broken_chains], self.units[broken_texts], values)
         is_whole = chains.faults == 0
         joined_texts = chained[is_whole & self._is_text & (chain_bytes > 0)]
         for some_texts, texts in self.parts(joined_texts, self.lengths[joined_texts]):
             starts = texts.offsets[:-1]
             self._not_utf8.append(some_texts[not_utf8(texts.data, starts, np.diff(texts.offsets))])
-        note(rules.NOT_UTF8, np.sort(np.concatenate([chained[:0], *self._not_utf8])), 0)
+        wrong_texts = np.sort(np.concatenate([chained[:0], *self._not_utf8]))
+        noted.add_rows(rules.NOT_UTF8, wrong_texts, self.units, 0)
         too_long = np.flatnonzero(is_whole & (chains.goes_on != 0))
-        note(rules.CHAIN_TOO_LONG, chained[too_long], chains.goes_on[too_long])
+        units_of_chains = self.units[chained]
+        noted.add_rows(rules.CHAIN_TOO_LONG, too_long, units_of_chains, chains.goes_on)
         is_over = self.lengths > self.max_string
         over_limit = np.flatnonzero(is_over & self._has_limit())
-        note(rules.STRING_OVER_LIMIT, over_limit, self.lengths[over_limit])
+        noted.add_rows(rules.STRING_OVER_LIMIT, over_limit, self.units, self.lengths)
         self.lengths[over_limit] = self.max_string
 
     def _has_limit(self) -> Bools:
@@ -188,11 +189,9 @@ class Texts:
 
     def begins(self, texts: NDArray[Any]) -> I64:
         """Return where the bytes of texts begin in their own blocks."""
-        is_name = self.types[texts] == TYPES.NAME
-        name_at = wire.PAYLOAD_AT[TYPES.NAME]
-        string_at = wire.PAYLOAD_AT[TYPES.STRING_REFERENCE]
-        begins: I64 = wire.UNIT * self.units[texts].astype(np.int64)
-        return begins + np.where(is_name, name_at, string_at)
+        begins: I64 = wire.UNIT * self.units.take(texts).astype(np.int64)
+        begins += PAYLOADS.take(self.types.take(texts))
+        return begins
 
     def column(self, texts: NDArray[Any], lengths: I64) -> TextColumn:
         """Return the first bytes of texts, as many as ``lengths`` says."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fx_inspect.read.chains import bounds_of, end_of_part
 from fxframework.kernels.arrays import I32, I64
+from fxframework.kernels.buffers import gathered
 from fxframework.kernels.calls import toured
 from fxframework.kernels.pools import codes_of
 from fxframework.kernels.sorting import order_and_keys, stable_order
@@ -50,7 +51,7 @@ class TreeOrder:
 
         Rows of no node are left out.
         """
-        places = self.places.take(owners)
+        places = gathered(self.places, owners)
         places[owners < 0] = NO_NODE
         rows = np.flatnonzero(places >= 0)
         places = places[rows]
@@ -65,10 +66,10 @@ def tree_order(parents: I32) -> TreeOrder:
     nodes_of_tree = np.flatnonzero((places >= 0) & (places < count))
     places[places >= count] = NO_NODE
     nodes = np.empty(count, np.int32)
-    nodes[places.take(nodes_of_tree)] = nodes_of_tree
-    parent_numbers = np.full(count, NO_NODE, np.int32)
-    parent_numbers[1:] = places.take(parents.take(nodes[1:]))
-    return TreeOrder(places, nodes, parent_numbers, ends.take(nodes), cycles)
+    nodes[gathered(places, nodes_of_tree)] = nodes_of_tree
+    parent_numbers = gathered(places, gathered(parents, nodes))
+    parent_numbers[0] = NO_NODE
+    return TreeOrder(places, nodes, parent_numbers, gathered(ends, nodes), cycles)
 
 
 def repeated(owners: I32, codes: I32, different: int, most: int) -> tuple[I64, int]:
@@ -198,12 +199,13 @@ class _PathWriter:
 
 def _path_lengths(pool: StringPool, names: I32, ends: I32) -> I64:
     """Return the bytes of the path of each node, by number."""
-    name_lengths = pool.pool.array("lengths")[names].astype(np.int64)
-    name_lengths[1:] += 1  # a slash; the path of the root is its name
+    lengths = gathered(pool.pool.array("lengths"), names).astype(np.int64, copy=False)
+    lengths[1:] += 1  # a slash; the path of the root is its name
     # A name is in the paths from its node on, up to where the descendants end.
     ending_lengths = np.zeros(names.size + 1, np.int64)
-    np.add.at(ending_lengths, ends, name_lengths)
-    return np.cumsum(name_lengths - ending_lengths[:-1])
+    np.add.at(ending_lengths, ends, lengths)
+    lengths -= ending_lengths[:-1]
+    return np.cumsum(lengths, out=lengths)
 
 
 def _slashed_names(pool: StringPool, names: I32) -> tuple[NDArray[np.uint8], I64]:

@@ -5,7 +5,7 @@ They are rows in the order of the file, tombstones too. What is wrong with one d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,11 +15,12 @@ from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.format import TYPES
 from fx_inspect.read import tables
-from fx_inspect.read.blocks import Gathered, Noted, Run
+from fx_inspect.read.blocks import Blocks, Gathered, Noted, Run
 from fx_inspect.read.chains import bounds_of, end_of_part
-from fx_inspect.read.texts import IS_TEXT, Texts
+from fx_inspect.read.texts import Texts
 from fxframework.errors import Rule
 from fxframework.kernels.arrays import I32, I64, U8, Bools
+from fxframework.kernels.buffers import gathered
 from fxframework.wire.many import FileNumbers
 
 U32 = NDArray[np.uint32]
@@ -32,18 +33,11 @@ ROWS: Final = 1 << 16
 """Rows, or slots of arrays, that are looked at together."""
 INDEX_BYTES: Final = wire.SLOT_BYTES[TYPES.STRING_REFERENCE]
 """Bytes of a slot that refers to a string."""
-VALUES: Final = {
-    TYPES.NODE_VALUE: "reference_count",
-    TYPES.TOMBSTONE: "reference_count",
-    TYPES.INT_VALUE: "value",
-    TYPES.UINT_VALUE: "value",
-    TYPES.DOUBLE_VALUE: "value",
-    TYPES.BOOL_VALUE: "value",
-    TYPES.BUFFER_VALUE: "",
-    TYPES.ARRAY_VALUE: "",
-    TYPES.LINK_VALUE: "",
-}
-"""The types of values, with the name of the field that is their number."""
+VALUES: Final = (
+    TYPES.NODE_VALUE, TYPES.TOMBSTONE, TYPES.INT_VALUE, TYPES.UINT_VALUE, TYPES.DOUBLE_VALUE,
+    TYPES.BOOL_VALUE, TYPES.BUFFER_VALUE, TYPES.ARRAY_VALUE, TYPES.LINK_VALUE,
+)  # fmt: skip
+"""The types of values, which all have parent and name in their first word."""
 KINDS: Final = np.zeros(256, np.uint8)
 """The type of property, by the type of block; 0 for other types, and those of several."""
 KINDS[TYPES.INT_VALUE] = tables.INT
@@ -56,8 +50,7 @@ ARRAYS[TYPES.INT_VALUE] = tables.INT_ARRAY
 ARRAYS[TYPES.UINT_VALUE] = tables.UINT_ARRAY
 ARRAYS[TYPES.DOUBLE_VALUE] = tables.DOUBLE_ARRAY
 ARRAYS[TYPES.STRING_REFERENCE] = tables.STRING_ARRAY
-IS_VALUE: Final = np.zeros(256, bool)
-IS_VALUE[list(VALUES)] = True
+IS_VALUE: Final = np.isin(np.arange(256), VALUES)
 
 
 class Places:
@@ -68,7 +61,7 @@ class Places:
         self._blocks = np.full(units + 1, NO_BLOCK, np.uint32)
         """The number and the type of each; the last element is for all units beyond the file."""
 
-    def enter(self, units: I64, types: U8, numbers: I64) -> None:
+    def enter(self, units: I64, types: U8, numbers: U32) -> None:
         """Enter records."""
         self._blocks[units] = numbers * BLOCK_TYPES + np.minimum(types, NO_BLOCK)
 
@@ -101,63 +94,34 @@ class Places:
 class GatheredValues:
     """The values of run after run, before they are looked up: indexes as they are in the file."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    def __init__(self, blocks: Blocks) -> None:
+        self.classes = blocks.classes
         self.columns = Gathered(
-            units=np.int32, types=np.uint8, parents=np.int32, names=np.int32, bits=np.int64
+            blocks,
+            units=np.int32,
+            types=np.uint8,
+            kinds=np.uint8,
+            parents=np.int32,
+            names=np.int32,
+            words=np.int64,
         )
-        self.buffers = Gathered(rows=np.int64, formats=np.uint8, targets=np.int32, texts=np.int32)
-        self.arrays = Gathered(
-            rows=np.int64, entries=np.uint8, formats=np.uint8, counts=np.int64, room=np.int64
-        )
-        self.links = Gathered(rows=np.int64, targets=np.int32, dispositions=np.uint8)
 
-    def add(self, run: Run, first_text: int) -> None:
-        """Take the values of a run, the texts of which have numbers from one on."""
-        is_value = IS_VALUE.take(run.types)
+    def add(self, run: Run) -> None:
+        """Take the values of a run."""
+        is_value = IS_VALUE.take(run.type_numbers)
         if not run.first:
             is_value[0] = False  # index 0 is the root, whatever its block is
         rows = np.flatnonzero(is_value)
-        if not rows.size:
-            return
-        units = run.units[rows]
-        types = run.types[rows]
-        parents = np.empty(rows.size, np.int32)
-        names = np.empty(rows.size, np.int32)
-        bits = np.zeros(rows.size, np.int64)
-        for type, number in VALUES.items():
-            if type not in run.columns:
-                continue
-            columns = run.columns[type]
-            of_type = np.flatnonzero(types == type)
-            # Without the block at index 0, which is the first one if it is of this type.
-            is_mine = slice(columns.rows.size - of_type.size, None)
-            value_places: Any = of_type if of_type.size < rows.size else slice(None)
-            parents[value_places] = columns["parent"][is_mine]
-            names[value_places] = columns["name"][is_mine]
-            if number:
-                values = columns[number][is_mine]
-                bits[value_places] = values != 0 if type == TYPES.BOOL_VALUE else values
-                continue
-            more_columns = {"rows": self.count + of_type}
-            if type == TYPES.BUFFER_VALUE:
-                texts = first_text + np.cumsum(IS_TEXT[run.types]) - 1
-                more_columns["formats"] = columns["format"][is_mine]
-                more_columns["targets"] = columns["extent"][is_mine]
-                more_columns["texts"] = texts[columns.rows[is_mine]]
-                self.buffers.add(**more_columns)
-            elif type == TYPES.ARRAY_VALUE:
-                more_columns["entries"] = columns["entry_type"][is_mine]
-                more_columns["formats"] = columns["format"][is_mine]
-                more_columns["counts"] = columns["count"][is_mine]
-                more_columns["room"] = columns.sizes[is_mine] - wire.SLOTS_AT
-                self.arrays.add(**more_columns)
-            else:
-                more_columns["targets"] = columns["content"][is_mine]
-                more_columns["dispositions"] = columns["disposition"][is_mine]
-                self.links.add(**more_columns)
-        self.columns.add(units=units, types=types, parents=parents, names=names, bits=bits)
-        self.count += rows.size
+        types = run.type_numbers[rows]
+        parents, names = run.fields(TYPES.NODE_VALUE, ("parent", "name"), rows)
+        self.columns.add(
+            units=run.units[rows],
+            types=types,
+            kinds=KINDS.take(types),
+            parents=parents,
+            names=names,
+            words=run.words[1].take(rows),
+        )
 
 
 class Values:
@@ -177,7 +141,7 @@ class Values:
 
     def __init__(
         self,
-        gathered: GatheredValues,
+        found: GatheredValues,
         places: Places,
         texts: Texts,
         numbers: FileNumbers,
@@ -187,17 +151,20 @@ class Values:
         self._texts = texts
         self._numbers = numbers
         self._noted = noted
-        columns = gathered.columns
+        self._classes = found.classes
+        columns = found.columns
+        self.count = columns.count
         none = np.zeros(1, np.int64)
-        columns.add(units=none, types=none, parents=none, names=~none, bits=none)
-        self.count = gathered.count
+        columns.add(units=none, types=none, kinds=none, parents=none, names=~none, words=none)
         self.units: I32 = columns.joined("units")
         self.types: U8 = columns.joined("types")
         self.parents: I32 = columns.joined("parents")
         """The unit of the parent of each."""
         self.names: I32 = columns.joined("names")
-        self.bits: I64 = columns.joined("bits")
-        self.kinds: U8 = KINDS.take(self.types)
+        self.bits: I64 = columns.joined("words")
+        truths = self._rows_of(TYPES.BOOL_VALUE)
+        self.bits[truths] = self.bits[truths] != 0
+        self.kinds: U8 = columns.joined("kinds")
         self.formats = np.zeros(self.units.size, np.uint8)
         self.lengths = np.zeros(self.units.size, np.uint32)
         self.uses = np.zeros(texts.count, np.int64)
@@ -206,42 +173,56 @@ class Values:
         self._is_name: Bools = (texts.lengths >= 0) & is_elsewhere
         """By text, whether it can be a name: a string at index 0 cannot, and the text -1."""
         self._look_up_names()
-        self._read_buffers(gathered.buffers)
-        self._read_arrays(gathered.arrays)
-        self._read_links(gathered.links)
-        named_values = np.flatnonzero(self.names >= 0)
-        for some_rows in parts_of(named_values.size):
-            used_texts = self.names[named_values[some_rows]]
-            np.add.at(self.uses, used_texts, 1)
-        self.kinds[self.names < 0] = 0
+        self._read_buffers()
+        self._read_arrays()
+        self._read_links()
+        for some_rows in parts_of(self.count):
+            names = self.names[some_rows]
+            is_named = names >= 0
+            np.add.at(self.uses, names[is_named], 1)
+            self.kinds[some_rows] *= is_named
 
-    def _note(self, rule: Rule | I64, rows: I64, values: Any) -> None:
+    def _note(self, rule: Rule | I64, rows: Any, values: Any) -> None:
         """Report a finding about values; ``rule`` may be a column of numbers."""
-        self._noted.add(rule, self.units[rows], values)
+        rows = self._noted.left_of(rule, rows)
+        self._noted.add(rule, self.units[rows], values[: rows.size])
 
-    def _drop(self, rule: Rule | I64, rows: I64, values: Any) -> None:
+    def _drop(self, rule: Rule | I64, rows: Any, values: Any) -> None:
         """Drop values, with a finding about each."""
         self._note(rule, rows, values)
         self.names[rows] = -1
+
+    def _rows_of(self, type: int) -> I32:
+        """Return the values of a type."""
+        rows = [np.zeros(0, np.int32)]
+        for some_rows in parts_of(self.count):
+            places = np.flatnonzero(self.types[some_rows] == type)
+            rows.append((some_rows.start + places).astype(np.int32))
+        return np.concatenate(rows)
+
+    def _fields(self, type: int, names: Sequence[str], rows: I32) -> list[I64]:
+        """Return fields of values of one type, which are in the second word."""
+        layout = self._classes[type].layout
+        words = self.bits[rows]
+        return [layout.place(name).of(words) for name in names]
 
     # --- Names ------------------------------------------------------------------------------------
 
     def _look_up_names(self) -> None:
         """Find the text that is the name of each value."""
-        deleted = np.flatnonzero(self.types == TYPES.TOMBSTONE)
-        self._note(rules.DELETED_WITH_VALUES, deleted, self.bits[deleted])
+        self.tombstone_rows = self._rows_of(TYPES.TOMBSTONE)
+        self._noted.add_rows(rules.DELETED_WITH_VALUES, self.tombstone_rows, self.units, self.bits)
         for some_rows in parts_of(self.count):
-            targets = self.names[some_rows].copy()
+            targets = self.names[some_rows]
             texts = self._named(targets)
-            texts[self.types[some_rows] == TYPES.TOMBSTONE] = -1
-            without_name = np.flatnonzero(texts < 0)
+            is_deleted = self.types[some_rows] == TYPES.TOMBSTONE
+            nameless = np.flatnonzero((texts < 0) & ~is_deleted)
+            if nameless.size:
+                self._note_names(some_rows.start + nameless, targets[nameless])
+            texts[is_deleted] = NOTHING
             self.names[some_rows] = texts
-            if without_name.size:
-                rows = some_rows.start + without_name
-                is_nameless = self.types[rows] != TYPES.TOMBSTONE
-                self._note_names(rows[is_nameless], targets[without_name[is_nameless]])
 
-    def _named(self, targets: I32) -> I32:
+    def _named(self, targets: NDArray[Any]) -> I32:
         """Return the texts that are the names at units; -1 where there is none.
 
         Whatever text is there counts as referred to.
@@ -273,12 +254,11 @@ class Values:
 
     # --- Properties -------------------------------------------------------------------------------
 
-    def _read_buffers(self, gathered: Gathered) -> None:
+    def _read_buffers(self) -> None:
         """Read strings and bytes."""
-        rows = gathered.joined("rows")
-        formats = gathered.joined("formats")
-        targets = gathered.joined("targets")
-        texts = gathered.joined("texts")
+        rows = self._rows_of(TYPES.BUFFER_VALUE)
+        formats, targets = self._fields(TYPES.BUFFER_VALUE, ("format", "extent"), rows)
+        _, texts = self._places.at(self.units[rows])
         in_string = np.flatnonzero(formats == wire.BUFFER_STRING_REFERENCE)
         texts[in_string] = self._strings(targets[in_string])
         is_named = self.names[rows] >= 0
@@ -291,13 +271,16 @@ class Values:
         self.bits[rows] = texts
         self.lengths[rows] = self._texts.lengths[texts]
 
-    def _read_arrays(self, gathered: Gathered) -> None:
+    def _read_arrays(self) -> None:
         """Read arrays, which may be histograms."""
-        rows = gathered.joined("rows")
-        entries = gathered.joined("entries")
-        formats = gathered.joined("formats")
-        counts = gathered.joined("counts")
-        room = gathered.joined("room")
+        rows = self._rows_of(TYPES.ARRAY_VALUE)
+        names = ("entry_type", "format", "count")
+        entries, formats, counts = self._fields(TYPES.ARRAY_VALUE, names, rows)
+        starts = wire.UNIT * self.units[rows].astype(np.int64)
+        [orders] = self._numbers.of_records(
+            self._classes[TYPES.ARRAY_VALUE].layout, ["order"], starts, big=False
+        )
+        room = wire.ORDER_SIZE(orders) - wire.SLOTS_AT
         of_strings = entries == TYPES.STRING_REFERENCE
         has_entries = ARRAYS[entries] > 0
         bytes_of_slot = np.where(of_strings, 4, 8)
@@ -329,7 +312,7 @@ class Values:
         self.formats[rows] = np.where(is_odd, wire.ARRAY_FLAT, formats)
         self.lengths[rows] = counts
 
-    def _look_up_slots(self, rows: I64, counts: I64) -> None:
+    def _look_up_slots(self, rows: I32, counts: I64) -> None:
         """Count what the slots of arrays of strings refer to, and report those of nothing."""
         if not counts.any():
             return
@@ -350,7 +333,7 @@ class Values:
         is_text = texts >= 0
         self.references[texts[is_text]] += uses_of_units[referred_units[is_text]]
 
-    def _uses_of_units(self, rows: I64, counts: I64) -> I64:
+    def _uses_of_units(self, rows: I32, counts: I64) -> I64:
         """Return how many slots refer to each unit; all beyond the file count as the last one."""
         uses_of_units = np.zeros(self._places.units + 1, np.int64)
         for _, targets, _ in self._slots(rows, counts):
@@ -359,7 +342,7 @@ class Values:
             np.add.at(uses_of_units, places, 1)
         return uses_of_units
 
-    def _note_slots(self, rows: I64, counts: I64, strings: I32) -> None:
+    def _note_slots(self, rows: I32, counts: I64, strings: I32) -> None:
         """Report of each array the first slot that refers to something, but to no string."""
         for arrays, targets, first_slots in self._slots(rows, counts):
             is_string = strings.take(targets, mode="clip") >= 0
@@ -369,7 +352,7 @@ class Values:
             slots = wrong_slots[nearest] - first_slots[owners]
             self._note(rules.SLOT_WITHOUT_STRING, arrays[owners], slots)
 
-    def _slots(self, rows: I64, counts: I64) -> Iterator[tuple[I64, NDArray[Any], I64]]:
+    def _slots(self, rows: I32, counts: I64) -> Iterator[tuple[I32, NDArray[Any], I64]]:
         """Yield arrays, the units in their slots, and the first slot of each among these."""
         slot_bounds = bounds_of(counts)
         start = 0
@@ -384,11 +367,10 @@ class Values:
 
     # --- Links ------------------------------------------------------------------------------------
 
-    def _read_links(self, gathered: Gathered) -> None:
+    def _read_links(self) -> None:
         """Read links."""
-        rows = gathered.joined("rows")
-        targets = gathered.joined("targets")
-        dispositions = gathered.joined("dispositions")
+        rows = self._rows_of(TYPES.LINK_VALUE)
+        targets, dispositions = self._fields(TYPES.LINK_VALUE, ("content", "disposition"), rows)
         contents = self._named(targets)
         is_named = self.names[rows] >= 0
         without_content = np.flatnonzero(is_named & (contents < 0))
@@ -397,9 +379,9 @@ class Values:
         odd_links = sound_links[dispositions[sound_links] > wire.INLINE]
         self._note(rules.UNKNOWN_DISPOSITION, rows[odd_links], dispositions[odd_links])
         np.add.at(self.uses, contents[sound_links], 1)
-        self.link_rows: I64 = rows[sound_links]
+        self.link_rows: I32 = rows[sound_links]
         self.link_contents: I32 = contents[sound_links]
-        self.link_dispositions: U8 = dispositions[sound_links]
+        self.link_dispositions: U8 = dispositions[sound_links].astype(np.uint8)
 
     # --- Nodes ------------------------------------------------------------------------------------
 
@@ -408,18 +390,14 @@ class Values:
 
         Return the nodes, the properties and the links whose parent is none.
         """
-        nodes = np.flatnonzero(self.types == TYPES.NODE_VALUE).astype(np.int32)
-        self.node_rows: I32 = np.append(np.int32(-1), nodes)
-        is_node = self.names.take(self.node_rows) >= 0
-        is_node[0] = True
-        numbers = np.arange(is_node.size, dtype=np.int32)
-        node_of_number = np.where(is_node, numbers, NO_NODE)
-        node_of_number = np.append(node_of_number, np.int32(NO_NODE))
+        self.node_rows = np.append(np.int32(-1), self._rows_of(TYPES.NODE_VALUE))
+        is_named_node = gathered(self.names, self.node_rows) >= 0
+        is_named_node[0] = True
+        dropped_nodes = np.flatnonzero(~is_named_node)
         self.nodes = np.full(self.units.size, NO_NODE, np.int32)
         orphans: list[I64] = [np.zeros(0, np.int64)]
-        deleted = np.count_nonzero(self.types == TYPES.TOMBSTONE)
         self.node_children = np.zeros(self.node_rows.size, np.int64)
-        self.deleted_children = np.zeros(deleted, np.int64)
+        self.deleted_children = np.zeros(self.tombstone_rows.size, np.int64)
         for some_rows in parts_of(self.count):
             parents = self.parents[some_rows]
             types, numbers = self._places.at(parents)
@@ -428,7 +406,9 @@ class Values:
             is_deleted = (types == TYPES.TOMBSTONE) & ~is_root
             np.add.at(self.node_children, numbers[is_node], 1)
             np.add.at(self.deleted_children, numbers[is_deleted], 1)
-            nodes = node_of_number.take(np.where(is_node, numbers, NO_NODE))
+            nodes = np.where(is_node, numbers, NO_NODE)
+            if dropped_nodes.size:
+                nodes[~is_named_node.take(nodes)] = NO_NODE
             nodes[is_root] = 0
             is_dropped = self.names[some_rows] < 0
             nodes[is_dropped] = NO_NODE
@@ -443,7 +423,7 @@ class Values:
 
     def node_parents(self) -> I32:
         """Return the node that each node belongs to."""
-        parents = self.nodes.take(self.node_rows)
+        parents = gathered(self.nodes, self.node_rows)
         parents[0] = NO_NODE
         return parents
 

@@ -14,12 +14,13 @@ from fx_inspect import rules
 from fx_inspect.format import TYPES
 from fx_inspect.read.blocks import Blocks, Gathered, Noted, Run
 from fx_inspect.read.chains import Extents
-from fx_inspect.read.texts import IS_TEXT, GatheredTexts, Texts
+from fx_inspect.read.texts import GatheredTexts, Texts
 from fx_inspect.read.tree import repeated, tree_order
 from fx_inspect.read.values import GatheredValues, Places, Values
 from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.kernels.arrays import I32, I64, U8
+from fxframework.kernels.buffers import gathered
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings
@@ -69,12 +70,12 @@ class Vmo:
         blocks = Blocks(self.data, limits)
         self.numbers = blocks.numbers
         self._places = Places(blocks.units)
-        self._gathered_texts = GatheredTexts(self.data)
-        self._gathered_values = GatheredValues()
-        self._extents = Gathered(units=np.int32, following=np.int32, capacities=np.int32)
-        self._records = Gathered(units=np.int32)
-        self._free = Gathered(units=np.int64, following=np.int64, orders=np.int64)
-        self._padding = Gathered(begins=np.int64, ends=np.int64)
+        self._gathered_texts = GatheredTexts(blocks)
+        self._gathered_values = GatheredValues(blocks)
+        self._extents = Gathered(blocks, units=np.int32, following=np.int32, capacities=np.int32)
+        self._records = Gathered(blocks, units=np.int32)
+        self._free = Gathered(blocks, units=np.int64, following=np.int64, orders=np.int64)
+        self._padding = Gathered(blocks, begins=np.int64, ends=np.int64)
         self._numbered = {TYPES.NODE_VALUE: 1, TYPES.TOMBSTONE: 0, TYPES.EXTENT: 0}
         self.legacy = blocks.layout == "v0"
         for run in blocks.runs():
@@ -88,11 +89,9 @@ class Vmo:
 
     def _count(self, run: Run) -> None:
         """Count the records of a run, and the bytes of what is not a block of a known type."""
-        keys = run.types.astype(np.int64) * 16 + run.orders
-        counts = np.bincount(keys, minlength=self.tally.size).reshape(self.tally.shape)
-        self.tally += counts
+        self.tally += run.tally
         for type in (wire.UNKNOWN_BLOCK, wire.DAMAGED, wire.PADDING):
-            if not counts[type].any():
+            if not run.tally[type].any():
                 continue
             bounds = run.bounds()
             rows = np.flatnonzero(run.types == type)
@@ -108,23 +107,22 @@ class Vmo:
         """Take the columns of a run."""
         self._records.add(units=run.units)
         self._number(run)
-        self._gathered_values.add(run, self._gathered_texts.count)
+        self._gathered_values.add(run)
         self._gathered_texts.add(run)
-        if TYPES.EXTENT in run.columns:
-            columns = run.columns[TYPES.EXTENT]
+        if TYPES.EXTENT in run.rows:
+            rows = run.rows[TYPES.EXTENT]
+            [following] = run.fields(TYPES.EXTENT, ["next_extent"], rows)
             self._extents.add(
-                units=run.units[columns.rows],
-                following=columns["next_extent"],
-                capacities=columns.sizes - wire.PAYLOAD_AT[TYPES.EXTENT],
-            )
-        if TYPES.FREE in run.columns:
-            columns = run.columns[TYPES.FREE]
-            linked = np.flatnonzero(columns["next_free"])
-            rows = columns.rows[linked]
-            self._free.add(
                 units=run.units[rows],
-                following=columns["next_free"][linked],
-                orders=run.orders[rows],
+                following=following,
+                capacities=run.sizes(rows) - wire.PAYLOAD_AT[TYPES.EXTENT],
+            )
+        if TYPES.FREE in run.rows:
+            [following] = run.fields(TYPES.FREE, ["next_free"], run.rows[TYPES.FREE])
+            is_linked = following > 0
+            rows = run.rows[TYPES.FREE][is_linked]
+            self._free.add(
+                units=run.units[rows], following=following[is_linked], orders=run.orders[rows]
             )
 
     def _number(self, run: Run) -> None:
@@ -132,16 +130,16 @@ class Vmo:
 
         The number of a free block is its order.
         """
-        numbers = run.orders.astype(np.int64)
-        if not run.first and run.types[0] in (TYPES.NODE_VALUE, TYPES.TOMBSTONE):
-            self._numbered[run.types[0]] -= 1  # index 0 is the root, whatever its block is
-        for type, number in self._numbered.items():
-            if type in run.columns:
-                rows = run.columns[type].rows
-                numbers[rows] = number + np.arange(rows.size)
-                self._numbered[type] += rows.size
-        texts = np.flatnonzero(IS_TEXT[run.types])
-        numbers[texts] = self._gathered_texts.count + np.arange(texts.size)
+        numbers = run.orders.astype(np.uint32)
+        for type, next_number in self._numbered.items():
+            if type not in run.rows:
+                continue
+            rows = run.rows[type]
+            if type != TYPES.EXTENT and not run.units[rows[0]]:
+                rows = rows[1:]  # index 0 is the root, whatever its block is
+            numbers[rows] = next_number + np.arange(rows.size)
+            self._numbered[type] += rows.size
+        numbers[run.texts] = self._gathered_texts.count + np.arange(run.texts.size)
         self._places.enter(run.units, run.types, numbers)
 
     def _follow_free(self) -> None:
@@ -160,7 +158,7 @@ class Vmo:
             is_free |= is_inside & (orders == 0)
         wrong_blocks = np.flatnonzero(~is_free & (units > 0))
         noted = self._noted()
-        noted.add(rules.FREE_LIST, units[wrong_blocks], following[wrong_blocks])
+        noted.add_rows(rules.FREE_LIST, wrong_blocks, units, following)
         self._report(noted)
 
     def _noted(self) -> Noted:
@@ -201,44 +199,43 @@ class Vmo:
         self._report(noted)
         for orphans in values.attach():
             noted = self._noted()
-            noted.add(rules.ORPHAN, values.units[orphans], values.parents[orphans])
+            noted.add_rows(rules.ORPHAN, orphans, values.units, values.parents)
             self._report(noted)
         self.order = tree_order(values.node_parents())
         noted = self._noted()
-        noted.add(rules.CYCLE, values.units[values.node_rows[self.order.cycles]], 0)
+        noted.add_rows(rules.CYCLE, values.node_rows[self.order.cycles], values.units, 0)
         self._report(noted, as_added=True)
         self._compare_counts()
 
     def _compare_counts(self) -> None:
         """Report what only the inspect validator looks at: counts, double use, unused blocks."""
         noted = self._noted()
-        note = noted.add
+        note = noted.add_rows
         values = self.values
         texts = self.texts
-        tombstone_rows = np.flatnonzero(values.types == TYPES.TOMBSTONE)
-        nodes = values.node_rows[1:]
         for rows, counts in (
-            (nodes, values.node_children[1:]), (tombstone_rows, values.deleted_children)
-        ):  # fmt: skip
-            claims = values.bits.take(rows)
-            is_wrong = claims != counts
-            note(rules.NODE_COUNT, values.units[rows[is_wrong]], claims[is_wrong])
+            (values.node_rows[1:], values.node_children[1:]),
+            (values.tombstone_rows, values.deleted_children),
+        ):
+            is_wrong = gathered(values.bits, rows) != counts
+            note(rules.NODE_COUNT, rows[is_wrong], values.units, values.bits)
         references = values.references
         is_name = texts.types[:-1] == TYPES.NAME
         is_string = texts.types[:-1] == TYPES.STRING_REFERENCE
         is_named = (is_name | is_string) & (texts.units[:-1] > 0)
-        unused_texts = np.flatnonzero(is_named & (references == 0))
-        note(rules.NOT_USED, texts.units[unused_texts], 0)
+        is_used = references > 0
+        note(rules.NOT_USED, np.flatnonzero(is_named & ~is_used), texts.units, 0)
         used_twice = np.flatnonzero(is_named & is_name & (references > 1))
-        note(rules.NAME_USED_TWICE, texts.units[used_twice], references[used_twice])
-        differs = (references > 0) & (texts.claims[:-1] != references)
+        note(rules.NAME_USED_TWICE, used_twice, texts.units, references)
+        differs = is_used & (texts.claims[:-1] != references)
         of_other_count = np.flatnonzero(is_named & is_string & differs)
-        note(rules.STRING_COUNT, texts.units[of_other_count], references[of_other_count])
+        note(rules.STRING_COUNT, of_other_count, texts.units, references)
         extents = texts.extents
         visited = texts.visited()
         is_elsewhere = extents.units > 0
-        note(rules.NOT_USED, extents.units[is_elsewhere & (visited == 0)], 0)
-        note(rules.EXTENT_USED_TWICE, extents.units[is_elsewhere & (visited > 1)], 0)
+        note(rules.NOT_USED, np.flatnonzero(is_elsewhere & (visited == 0)), extents.units, 0)
+        used_twice = np.flatnonzero(is_elsewhere & (visited > 1))
+        note(rules.EXTENT_USED_TWICE, used_twice, extents.units, 0)
         self._report(noted)
 
     # --- The tree ---------------------------------------------------------------------------------
@@ -260,7 +257,7 @@ class Vmo:
         if by_parent is not None:
             owners = owners[by_parent]
             children = children[by_parent]
-        self._note_repeated(rules.SAME_CHILDREN, owners, values.node_rows.take(children))
+        self._note_repeated(rules.SAME_CHILDREN, owners, gathered(values.node_rows, children))
         self._note_repeated(rules.SAME_PROPERTIES, self.value_owners, self.value_rows)
 
     def _forget(self) -> None:
@@ -272,12 +269,12 @@ class Vmo:
 
     def _note_repeated(self, rule: Any, owners: I32, rows: NDArray[Any]) -> None:
         """Report the values that have a name again; their owners are in order."""
-        codes = self.texts.codes.take(self.values.names.take(rows))
+        codes = gathered(self.texts.codes, gathered(self.values.names, rows))
         left = self.findings.left_of(rule)
         repeated_rows, count = repeated(owners, codes, len(self.pool), left)
         self.findings.cut_off[rule] += count - repeated_rows.size
         noted = self._noted()
-        noted.add(rule, self.values.units[rows[repeated_rows]], 0)
+        noted.add_rows(rule, rows[repeated_rows], self.values.units, 0)
         self._report(noted, as_added=True)
 
     @functools.cached_property
@@ -289,7 +286,7 @@ class Vmo:
         strings = self._places.strings_of_units()
         return np.where(strings < 0, 0, self.texts.codes[strings])
 
-    def link_rows(self) -> I64:
+    def link_rows(self) -> I32:
         """Return the values that are links, in the order of `inspect_links`."""
         return self.values.link_rows[self.link_places]
 
