@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from fxframework.model.strings import StringPool
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -43,3 +45,8 @@ def _size(value: Any) -> int:
     if isinstance(value, str | bytes):
         return len(value)
     return sum(map(_size, value)) if isinstance(value, tuple) else 0
+
+
+def strings_of(pool: StringPool) -> Memo[int, bytes]:
+    """Return the strings of a pool by code, each made once; null is the empty string."""
+    return Memo(lambda code: pool.bytes_of(code) if code >= 0 else b"", 0)

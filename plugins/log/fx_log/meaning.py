@@ -23,6 +23,7 @@ from fxframework.kernels.arrays import I64, Bools, Codes
 from fxframework.kernels.pools import PairMap, codes_of
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, joined_ranges
 from fxframework.model.strings import StringPool
+from fxframework.wire.state import SPAN, Registrations
 
 DAMAGED_TYPE: Final = 255
 """The type of an argument that could not be decoded; it has neither name nor value."""
@@ -171,61 +172,32 @@ class Components:
     """The component that each tag stands for, as manifests name them in the course of a file."""
 
     def __init__(self) -> None:
-        self.tags = PairMap()
-        self.moniker = np.empty(0, np.int32)
-        self.url = np.empty(0, np.int32)
-        self.reported = np.empty(0, np.bool_)
-        """Whether it was reported that nothing names the tag. All three by number of the tag."""
-
-    def numbers_of(self, tags: I64) -> I64:
-        """Return dense numbers of component tags, and make room for what is known of them."""
-        numbers: I64 = self.tags.enter(tags)
-        missing = int(self.tags.count) - self.moniker.size
-        if missing > 0:
-            new_room = max(missing, self.moniker.size)
-            no_codes = np.full(new_room, tables.NO_STRING, np.int32)
-            self.moniker = np.concatenate((self.moniker, no_codes))
-            self.url = np.concatenate((self.url, no_codes))
-            self.reported = np.concatenate((self.reported, np.zeros(new_room, np.bool_)))
-        return numbers
+        self.monikers = Registrations()
+        self.urls = Registrations()
+        self.nameless = PairMap()
+        """Tags of which it was reported that nothing names them."""
 
     def named(self, tags: I64, records: I64, manifests: Manifests) -> tuple[Codes, Codes]:
         """Return codes of moniker and URL for records with these tags; -1 where nothing names them.
 
         ``records`` are numbers in the block; ``manifests`` are those of the same block.
         """
-        if not (self.tags.count or manifests.record.size or tags.any()):
-            # No record of the file has had a tag so far.
-            no_codes = np.full(tags.size, tables.NO_STRING, np.int32)
-            return no_codes, no_codes.copy()
-        number = self.numbers_of(tags)
-        moniker = self.moniker[number]
-        url = self.url[number]
-        if not manifests.record.size:
-            return moniker, url
-        manifest_number = self.numbers_of(manifests.tag)
-        # In the order of (tag, record), the manifest before a record's own pair is the last one
-        # that the record knows; it counts if it is of the same tag.
-        keys = manifest_number * PAIR + manifests.record
-        order = np.argsort(keys, kind="stable")
-        keys_up_to = np.searchsorted(keys[order], number * PAIR + records)
-        last_below = keys_up_to - 1
-        manifest = order[np.maximum(last_below, 0)]
-        is_named = (last_below >= 0) & (manifest_number[manifest] == number)
-        moniker = np.where(is_named, manifests.moniker[manifest], moniker)
-        url = np.where(is_named, manifests.url[manifest], url)
-        last_of_tag = order[ends_of_runs(manifest_number[order])]
-        self.moniker[manifest_number[last_of_tag]] = manifests.moniker[last_of_tag]
-        self.url[manifest_number[last_of_tag]] = manifests.url[last_of_tag]
+        no_rows = manifests.record[:0]
+        self.monikers.begin(manifests.record, manifests.tag, manifests.moniker, no_rows)
+        self.urls.begin(manifests.record, manifests.tag, manifests.url, no_rows)
+        moniker = self.monikers.find(tags, records)
+        url = self.urls.find(tags, records)
+        self.monikers.settle(SPAN)
+        self.urls.settle(SPAN)
         return moniker, url
 
     def newly_nameless(self, tags: I64) -> I64:
         """Return the first row of each of these tags that was not reported before."""
-        numbers = self.numbers_of(tags)
-        rows = np.flatnonzero(~self.reported[numbers])
-        order = np.argsort(numbers[rows], kind="stable")
-        self.reported[numbers[rows]] = True
-        return np.sort(rows[order[begins_of_runs(numbers[rows[order]])]])
+        known_count = int(self.nameless.count)
+        # Tags are numbered as they come, so that each new one has a number above all before it.
+        numbers = self.nameless.enter(tags)
+        highest_before = np.maximum.accumulate(np.append(known_count - 1, numbers))[:-1]
+        return np.flatnonzero(numbers > highest_before)
 
 
 class JoinedTags:
@@ -549,9 +521,14 @@ class Records:
     def last_loss(self, rows: I64) -> I64:
         """Return the last of the values in these rows of each record; 0 for records without."""
         losses = np.zeros(self.logs.offset.size, np.int64)
-        last_rows = rows[ends_of_runs(self.arguments.record[rows])]
-        losses[self.arguments.record[last_rows]] = self.arguments.value[last_rows]
+        self.put_last(rows, losses)
         return losses
+
+    def put_last(self, rows: I64, column: NDArray[np.integer]) -> None:
+        """Put the last of the values in these rows of each record into a column."""
+        arguments = self.arguments
+        last_rows = rows[ends_of_runs(arguments.record[rows])]
+        column[arguments.record[last_rows]] = arguments.value[last_rows]
 
     def manifests(self, rows: I64) -> Manifests:
         """Return the manifests of the block; ``rows`` are the arguments of control records."""
@@ -562,9 +539,7 @@ class Records:
         url = moniker.copy()
         text_rows = rows[arguments.type[rows] == ArgType.STRING]
         for column, name in ((moniker, tables.MONIKER), (url, tables.URL)):
-            named_rows = text_rows[self.name[text_rows] == name]
-            named_rows = named_rows[ends_of_runs(arguments.record[named_rows])]
-            column[arguments.record[named_rows]] = arguments.value[named_rows]
+            self.put_last(text_rows[self.name[text_rows] == name], column)
         is_whole = (moniker[control_records] >= 0) & (url[control_records] >= 0)
         incomplete_records = control_records[~is_whole]
         self.report(rules.MANIFEST_INCOMPLETE, incomplete_records, self.every_record, logs.spot)
@@ -580,7 +555,6 @@ class Records:
         ``appended`` are the rows of arguments at the end of records that say so.
         """
         logs = self.logs
-        arguments = self.arguments
         moniker = np.full(logs.offset.size, tables.NO_STRING, np.int32)
         url = moniker.copy()
         rolled_out = np.zeros(logs.offset.size, np.int64)
@@ -594,9 +568,7 @@ class Records:
             (url, tables.OWN_URL),
             (rolled_out, tables.OWN_ROLLED_OUT),
         ):
-            rows = appended[self.name[appended] == name]
-            rows = rows[ends_of_runs(arguments.record[rows])]
-            column[arguments.record[rows]] = arguments.value[rows]
+            self.put_last(appended[self.name[appended] == name], column)
         self.look_up(moniker, url, manifests)
         counting_records = np.flatnonzero(self.is_log & self.control)
         if counting_records.size:

@@ -11,10 +11,11 @@ import orjson
 from fx_inspect.export.base import TreeExport, names_of
 from fx_inspect.export.presentation import LongTexts, Shown, Texts, json_truth, numbers, string_list
 from fx_inspect.read.histograms import Bound, Histogram
-from fx_inspect.read.walk import Slots, Values, strings_of, walk
+from fx_inspect.read.walk import Slots, Values, walk
 from fxframework.io.sink import Sink
 from fxframework.kit.export import quoted
 from fxframework.kit.json_fields import special_double
+from fxframework.kit.memo import strings_of
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 

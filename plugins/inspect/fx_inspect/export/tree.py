@@ -18,9 +18,10 @@ from fx_inspect.export.presentation import (
 )
 from fx_inspect.read.entries import entries
 from fx_inspect.read.histograms import RANGES, Bound, Histogram
-from fx_inspect.read.walk import Slots, Values, strings_of, walk
+from fx_inspect.read.walk import Slots, Values, walk
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import special_double
+from fxframework.kit.memo import strings_of
 from fxframework.kit.shown import rust_double
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table

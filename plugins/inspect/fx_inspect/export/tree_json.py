@@ -11,10 +11,11 @@ from fx_inspect.export.presentation import LongTexts, Shown, Texts, json_truth, 
 from fx_inspect.format import ARRAY_FORMATS
 from fx_inspect.read.histograms import Bound, Histogram
 from fx_inspect.read.tables import BYTES, DOUBLE, STRING, STRING_ARRAY, TYPES
-from fx_inspect.read.walk import ARRAYS, EXPANDED, Slots, Values, strings_of, walk
+from fx_inspect.read.walk import ARRAYS, EXPANDED, Slots, Values, walk
 from fxframework.io.sink import Sink
 from fxframework.kit.export import NOT_UTF8, empty_refusal, quoted
 from fxframework.kit.json_fields import CANONICAL_NAN, bits_of, special_double
+from fxframework.kit.memo import strings_of
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 

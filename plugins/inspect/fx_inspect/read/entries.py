@@ -12,19 +12,10 @@ from typing import Any, Final, NamedTuple
 from fx_inspect.format import ARRAY_FORMATS
 from fx_inspect.read.histograms import Histogram
 from fx_inspect.read.tables import TYPES
-from fx_inspect.read.walk import (
-    ARRAY_TYPES,
-    ARRAYS,
-    EXPANDED,
-    Slots,
-    Values,
-    strings_of,
-    texts_of,
-    walk,
-)
+from fx_inspect.read.walk import ARRAY_TYPES, ARRAYS, EXPANDED, Slots, Values, texts_of, walk
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.kit.json_fields import CANONICAL_NAN, bits_of, special_double
-from fxframework.kit.memo import Memo
+from fxframework.kit.memo import Memo, strings_of
 from fxframework.model.capture import Capture, Entry
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table

@@ -29,7 +29,7 @@ from fx_inspect.read.tables import (
     UINT_ARRAY,
 )
 from fxframework.kit.export import decoded
-from fxframework.kit.memo import Memo
+from fxframework.kit.memo import Memo, strings_of
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
@@ -48,11 +48,6 @@ _NUMBERS: Final = {INT: "int", UINT: "uint", DOUBLE: "float"}
 """Columns of numbers."""
 EXPANDED: Final = "expanded"
 """The state of a link whose tree was joined."""
-
-
-def strings_of(pool: StringPool) -> Memo[int, bytes]:
-    """Return the strings of a pool by code, each made once; null is the empty string."""
-    return Memo(lambda code: pool.bytes_of(code) if code >= 0 else b"", 0)
 
 
 def texts_of(pool: StringPool, make: Callable[[str], V]) -> Memo[int, V]:

@@ -33,7 +33,7 @@ from fx_inspect.read.tables import (
     UINT,
     UINT_ARRAY,
 )
-from fx_inspect.read.walk import EXPANDED, Link, Slots, Values, strings_of, walk
+from fx_inspect.read.walk import EXPANDED, Link, Slots, Values, walk
 from fx_inspect.rules import RULES
 from fx_inspect.write.arrays import (
     MOST_NUMBERS,
@@ -49,7 +49,7 @@ from fx_inspect.write.writer import Inspector
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.kit.export import decoded
-from fxframework.kit.memo import Memo
+from fxframework.kit.memo import Memo, strings_of
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table

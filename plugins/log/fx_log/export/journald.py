@@ -19,7 +19,6 @@ from fx_log.export.presentation import (
     Forms,
     Head,
     Messages,
-    bytes_by_code,
     shown_values,
     utc_offset,
     walk,
@@ -28,7 +27,7 @@ from fx_log.severity import LEVELS, SYSLOG
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import special_double
-from fxframework.kit.memo import Memo
+from fxframework.kit.memo import Memo, strings_of
 from fxframework.kit.row_texts import in_pieces
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
@@ -135,7 +134,7 @@ class _Entries:
 
     def __init__(self, pool: StringPool, names: _FieldNames, dropped: Counter[str]) -> None:
         self._dropped = dropped
-        self._strings = bytes_by_code(pool)
+        self._strings = strings_of(pool)
         self._names: Memo[int, bytes] = Memo(lambda code: names.of(self._strings[code]), 0)
         endings: Memo[int, bytes] = Memo(lambda code: _ending(self._strings[code]), 0)
         self._forms = Forms(

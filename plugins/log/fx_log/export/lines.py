@@ -6,8 +6,8 @@ import abc
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from fx_log.export.presentation import left_out, nothing_to_write
-from fxframework.kit.export import Export
+from fx_log.export.presentation import NO_LOGS, left_out
+from fxframework.kit.export import Export, empty_refusal
 from fxframework.model.capture import Capture
 
 Member = tuple[str, str]
@@ -30,7 +30,7 @@ class LineExport(Export):
             self._sink.write(lines)
             has_logs = True
         if not has_logs:
-            raise nothing_to_write(capture)
+            raise empty_refusal(capture, NO_LOGS)
         self._dropped += left_out(capture)
 
     @abc.abstractmethod

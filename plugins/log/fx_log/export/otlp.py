@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from fx_log.export.presentation import (
+    NO_LOGS,
     NO_OFFSET,
     Batch,
     Forms,
@@ -22,7 +23,6 @@ from fx_log.export.presentation import (
     Texts,
     leaf,
     left_out,
-    nothing_to_write,
     process_names,
     shown_values,
     unquoted,
@@ -34,7 +34,7 @@ from fxframework.analysis.spans import Spans
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
-from fxframework.kit.export import Export
+from fxframework.kit.export import Export, empty_refusal
 from fxframework.kit.memo import Memo
 from fxframework.kit.otlp import NO_SERVICE, SCOPE, data, double, integer, member, string
 from fxframework.model.capture import Capture
@@ -111,9 +111,9 @@ class OtlpExport(Export):
                 if self._count == CHUNK or self._size >= CHUNK_SIZE:
                     self._flush()
         self._logs += logs
-        self._refusal = nothing_to_write(capture)
+        self._refusal = empty_refusal(capture, NO_LOGS)
         if not logs and not self._slices:
-            raise nothing_to_write(capture)
+            raise empty_refusal(capture, NO_LOGS)
         if records.offset is None:
             self._dropped[NO_OFFSET] += logs
         self._dropped += left_out(capture)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from fx_log.format import UNKNOWN_COMPONENT
 from fx_log.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
-from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.errors import UsageError
 from fxframework.kernels.arrays import I64
 from fxframework.kit.export import decoded, quoted
-from fxframework.kit.memo import Memo
+from fxframework.kit.memo import Memo, strings_of
 from fxframework.kit.omitted import omitted_values
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
@@ -29,6 +29,8 @@ from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, ArgType
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
+NO_LOGS: Final = "the capture has no logs to write"
+"""Why an exporter refuses a capture."""
 T = TypeVar("T")
 V = TypeVar("V")
 D = TypeVar("D", str, bytes)
@@ -45,11 +47,6 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 SIGNED: Final = frozenset({ArgType.INT32, ArgType.INT64})
 UNSIGNED: Final = frozenset({ArgType.UINT32, ArgType.UINT64, ArgType.POINTER, ArgType.KOID})
 """Integer types, including those of the trace format."""
-
-
-def bytes_by_code(pool: StringPool) -> Memo[int, bytes]:
-    """Return a memo of the bytes of pooled strings, by code; that of null is empty."""
-    return Memo(lambda code: pool.bytes_of(code) if code >= 0 else b"", 0)
 
 
 def compact(column: TextColumn) -> tuple[NDArray[np.uint8], I64]:
@@ -72,7 +69,7 @@ class Texts:
 
     def __init__(self, pool: StringPool, dropped: Counter[str]) -> None:
         self._dropped = dropped
-        octets = bytes_by_code(pool)
+        octets = strings_of(pool)
         self._decoded: Memo[int, str] = Memo(lambda code: self.decoded(octets[code]), 0)
 
     def decoded(self, data: bytes) -> str:
@@ -310,7 +307,7 @@ class _TagRows(ChildColumns):
 
     def __init__(self, capture: Capture) -> None:
         super().__init__(capture, "log_tags", ("name",))
-        self._names = bytes_by_code(self._pool)
+        self._names = strings_of(self._pool)
 
     def of(self, logs: Table) -> list[tuple[bytes, ...]]:
         """Return the tags of each row."""
@@ -369,7 +366,7 @@ class Forms(Generic[V]):
 def shown_values(args: Table, forms: Forms[V]) -> list[V]:
     """Return the value of each row of `args`, rendered by ``forms``."""
     rendered: list[V] = []
-    octets = bytes_by_code(args.pool)
+    octets = strings_of(args.pool)
     for kind, signed, unsigned, real, code in args.tuples("type", "int", "uint", "float", "str"):
         # Numbers of a type that logs do not have are bytes, too; then they have a code.
         if kind == ArgType.STRING:
@@ -445,15 +442,6 @@ def process_names(capture: Capture) -> dict[int, int]:
 
 
 # --- Refusals and losses -------------------------------------------------------------------------
-
-
-def nothing_to_write(capture: Capture) -> WriteRefusedError:
-    """Return the error for a capture without logs."""
-    return WriteRefusedError(
-        "the capture has no logs to write",
-        path=capture.name,
-        remedy="`fxf info` shows what the capture holds",
-    )
 
 
 def left_out(capture: Capture) -> Counter[str]:

@@ -11,8 +11,8 @@
 - The same blocks become lines of record JSON in ``lines``.
 - What arguments mean, and which rows they make, is in ``fx_log.meaning``.
 - Columns of tables are made of rows in ``capture``; their schemas are in ``fx_log.tables``.
-- Options say what arguments mean (``blocks``, ``meaning_of``), which records are read
-  (``frames``, ``framed_file``; ``blocks``, ``reader_of``), and which clock it is (``capture``);
+- Options say what arguments mean (``blocks``, ``BlockReader``), which records are read
+  (``frames``, ``FramedFile``), and which clock it is (``capture``);
   printfs are found by ``fx_log.meaning`` and rendered by ``capture``, ``messages``.
 - Findings, with their severity, are in ``fx_log.rules``; ``fx_log.severity`` is about the
   severities of logs.

@@ -30,7 +30,7 @@ from fxframework.kernels.pools import codes_of
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.stretches import not_utf8
 from fxframework.model.strings import StringPool
-from fxframework.wire.findings import Findings, findings_of
+from fxframework.wire.findings import FIELDS, Findings, findings_of
 from fxframework.wire.known import LENGTH, START
 from fxframework.wire.known import WORD as HEADER
 from fxframework.wire.many import Many
@@ -120,30 +120,37 @@ def exact_sum(numbers: I64) -> int:
 class BlockReader(abc.ABC):
     """Reads the records of a file; classes derived from it know their fields.
 
-    ``most_listed`` are the most findings to list of a rule (0: all). What was read of the last
-    block is there for those who write lines of it, if ``for_lines`` is set before.
+    ``options`` are those of the format's reader. What was read of the last block is there for those
+    who write lines of it, if ``for_lines`` is set before.
     """
 
     handed = 0
     """Number of records that were read as objects (``fxframework.wire.capture``)."""
+    frames: Frames
+    """The stretches of the block."""
+    sound: Frames
+    """The records of the block."""
 
     def __init__(
-        self, file: FramedFile, strings: StringPool, meaning: Meaning, most_listed: int
+        self, file: FramedFile, strings: StringPool, limits: Limits, options: Mapping[str, Any]
     ) -> None:
         self.file = file
         self.data = file.data
         self.strings = strings
-        self.meaning = meaning
+        self.meaning = Meaning(
+            strings,
+            in_entries=file.ring is not None,
+            era_2022=options.get("severity_era") == "2022",
+            with_printf=bool(options.get("printf")),
+        )
+        self.with_limits = bool(options.get("fidl_limits"))
+        """Whether to report what the reference API refuses."""
         self.counts: Counter[str] = Counter()
         """Number of records of each kind."""
         self.totals = Totals()
-        self.findings = Findings(most_listed, RULES.numbers)
+        self.findings = Findings(limits.max_findings, RULES.numbers)
         self.notes: list[I64] = []
         """Findings of the block: rule, offset, number of the record, value; of shape (n, 4)."""
-        self.frames = Frames.none()
-        """The stretches of the block."""
-        self.sound = self.frames
-        """The records of the block."""
         self.for_lines = False
         self.records_read: Many | None = None
         """The fields of the records, but for their arguments."""
@@ -167,7 +174,7 @@ class BlockReader(abc.ABC):
         for frames in self.file.blocks(nbytes, whole=True):
             self.frames = frames
             self.counts += self.file.kinds(frames)
-            self.notes = [frames.notes]
+            self.notes = self.file.notes
             self.sound = frames.sound()
             yield self._counted(self.read())
 
@@ -182,7 +189,7 @@ class BlockReader(abc.ABC):
 
     def _counted(self, rows: LogRows) -> tuple[LogRows, I64]:
         """Count the rows of a block and its findings; return both."""
-        findings = np.concatenate(self.notes)
+        findings = np.concatenate([np.zeros((0, FIELDS), np.int64), *self.notes])
         # In the order of records; what is behind the turn-around of a ring has smaller offsets.
         place = self.file.byte_at(findings[:, 1])
         order = np.lexsort((place, findings[:, 2]))
@@ -239,20 +246,9 @@ class BlockReader(abc.ABC):
 
 
 class LogBlocks(BlockReader):
-    """Reads structured records; ``with_limits`` reports what the reference API refuses."""
+    """Reads structured records."""
 
-    def __init__(
-        self,
-        file: FramedFile,
-        strings: StringPool,
-        meaning: Meaning,
-        most_listed: int,
-        *,
-        with_limits: bool,
-    ) -> None:
-        super().__init__(file, strings, meaning, most_listed)
-        self.with_limits = with_limits
-        self.tag_bits_reported = False
+    tag_bits_reported = False
 
     def read(self) -> LogRows:
         """Return the rows of the records that the framer has found."""
@@ -580,23 +576,9 @@ def enter_known(strings: StringPool) -> None:
         strings.pool.enter(text)
 
 
-def meaning_of(strings: StringPool, options: Mapping[str, Any], *, in_entries: bool) -> Meaning:
-    """Return what derives rows; ``options`` are those of the reader of a format."""
-    return Meaning(
-        strings,
-        in_entries=in_entries,
-        era_2022=options.get("severity_era") == "2022",
-        with_printf=bool(options.get("printf")),
-    )
-
-
 def reader_of(
     file: FramedFile, strings: StringPool, limits: Limits, options: Mapping[str, Any]
 ) -> BlockReader:
     """Return what reads a file; ``options`` are those of the reader of its format."""
-    meaning = meaning_of(strings, options, in_entries=file.ring is not None)
-    most_listed = limits.max_findings
-    if file.has_arguments:
-        with_limits = bool(options.get("fidl_limits"))
-        return LogBlocks(file, strings, meaning, most_listed, with_limits=with_limits)
-    return PacketBlocks(file, strings, meaning, most_listed)
+    reader = LogBlocks if file.has_arguments else PacketBlocks
+    return reader(file, strings, limits, options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -48,7 +48,7 @@ from fxframework.kernels.frames import Items
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.stretches import with_bits
 from fxframework.kit.explain import Explainer, check_offset
-from fxframework.wire.findings import FIELDS, findings_of
+from fxframework.wire.findings import findings_of
 from fxframework.wire.framing import (
     BAD_SIZE,
     BEHIND,
@@ -76,72 +76,37 @@ UNUSED: Final = -2
 """In place of the rule by which a stretch is not a record: it is a header, or unused zero bytes."""
 
 
-class Row(NamedTuple):
-    """A stretch; the numbers are those of ``Frames``."""
-
-    begin: int
-    end: int
-    offset: int
-    start: int
-    size: int
-    suffix: int
-    fault: int
-
-
-@attrs.frozen(eq=False)
-class Frames:
-    """Stretches that follow one another, as columns of shape (stretches,).
+class Frames(NamedTuple):
+    """Stretches that follow one another, as columns of shape (stretches,); or one, as numbers.
 
     ``begin`` and ``end`` are bytes of ``FramedFile.data``, ``offset`` is that of the file. Of a
     record or packet, ``start`` and ``size`` tell where it is within its stretch, which may have an
-    entry's header before it, or a suffix (else -1) behind it. ``fault`` is the number of the rule
-    by which there is none, HEADER or UNUSED; or 0.
+    entry's header before it, or a suffix (else -1) behind it. ``index`` is the number of the record
+    in the file. ``fault`` is the number of the rule by which there is none, HEADER or UNUSED; or 0.
     """
 
-    begin: I64
-    end: I64
-    offset: I64
-    start: I64
-    size: I64
-    suffix: I64
-    index: I64
-    """Number of the record in the file."""
-    fault: I64
-    notes: I64
-    """What the framer reports: rule, offset, number of the record, value; of shape (n, 4)."""
+    begin: Any
+    end: Any
+    offset: Any
+    start: Any
+    size: Any
+    suffix: Any
+    index: Any
+    fault: Any
 
     @classmethod
-    def none(cls) -> Frames:
-        """Return no stretches."""
-        no_rows = np.zeros(0, np.int64)
-        columns = dict.fromkeys(COLUMNS, no_rows)
-        return cls(**columns, notes=np.zeros((0, FIELDS), np.int64))
-
-    @classmethod
-    def joined(cls, blocks: list[Frames]) -> Frames:
+    def joined(cls, blocks: Iterable[Frames]) -> Frames:
         """Return the stretches of several blocks."""
-        columns = {}
-        for name in (*COLUMNS, "notes"):
-            parts = [getattr(block, name) for block in (cls.none(), *blocks)]
-            columns[name] = np.concatenate(parts)
-        return cls(**columns)
+        return cls(*map(np.concatenate, zip(*blocks, strict=True)))
 
     def take(self, rows: NDArray[Any] | slice) -> Frames:
         """Return some of the stretches."""
-        columns = {name: getattr(self, name)[rows] for name in COLUMNS}
-        return attrs.evolve(self, **columns)
+        return Frames(*(column[rows] for column in self))
 
-    def with_notes(self, rule: Rule | I64, rows: I64, offset: I64, value: I64) -> Frames:
-        """Return them with findings about some rows; of one rule, or each of its own."""
-        if not rows.size:
-            return self
-        notes = findings_of(rule, offset, self.index[rows], value, rows.size)
-        return attrs.evolve(self, notes=np.concatenate((self.notes, notes)))
-
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Frames]:
         """Yield the stretches one by one."""
-        columns = (getattr(self, name).tolist() for name in Row._fields)
-        return map(Row._make, zip(*columns, strict=True))
+        columns = (column.tolist() for column in self)
+        return map(Frames._make, zip(*columns, strict=True))
 
     def sound(self) -> Frames:
         """Return those that are records."""
@@ -155,11 +120,7 @@ class Frames:
         return is_filled
 
 
-COLUMNS: Final = tuple(field.name for field in attrs.fields(Frames) if field.name != "notes")
-
-
-@attrs.frozen(eq=False)
-class Arguments:
+class Arguments(NamedTuple):
     """Arguments of records: the row of each, its bytes, and the rule by which it is damaged."""
 
     record: I64
@@ -169,7 +130,7 @@ class Arguments:
 
     def take(self, rows: NDArray[np.bool_]) -> Arguments:
         """Return some of the arguments."""
-        return Arguments(self.record[rows], self.begin[rows], self.end[rows], self.fault[rows])
+        return Arguments(*(column[rows] for column in self))
 
 
 def behind_records(*, suffixed: bool) -> Items | None:
@@ -191,8 +152,6 @@ class FramedFile(abc.ABC):
     """The kind of sound records."""
     has_arguments: ClassVar[bool] = False
     """Whether they are structured records."""
-    suffixed = False
-    """Whether records have suffixes."""
     before = 0
     """Bytes before each packet."""
     header: ClassVar[type[Record] | None] = None
@@ -200,9 +159,15 @@ class FramedFile(abc.ABC):
     begin = 0
     ring: Ring | None = None
 
-    def __init__(self, data: U8, *, splits: bool, behind: Items | None = None) -> None:
+    def __init__(
+        self, data: U8, limits: Limits, options: Mapping[str, Any], *, splits: bool
+    ) -> None:
         self.data = data
         """The bytes of the file in the order of reading; a copy of a ring that wraps."""
+        self.most = limits.max_record
+        """Most bytes of a structured record; 0 is for any number."""
+        self.suffixed = bool(options.get("suffix"))
+        """Whether structured records have suffixes."""
         self.begin = min(self.begin, data.size)
         self.end = data.size
         """Stretches of records end at this byte; behind them is the unused space of a ring."""
@@ -212,6 +177,7 @@ class FramedFile(abc.ABC):
         framed_bytes = self.end
         if self.has_arguments:
             framed_bytes -= framed_bytes % WORD
+        behind = behind_records(suffixed=self.suffixed)
         self.frames = frames_of_records(data[:framed_bytes], self.family, behind=behind)
         self.frames.splitting = int(splits)
         self.splits = splits
@@ -219,6 +185,9 @@ class FramedFile(abc.ABC):
         """The bytes of ``data`` whose stretches were found."""
         self.index = 0
         """Number of the next record."""
+        self.notes: list[I64] = []
+        """Findings about the stretches of the last block: rule, offset, number of the record,
+        value; of shape (n, 4)."""
         self.passed: Callable[[int, int], object] | None = None
         """Takes the bytes of blocks that are done with, to release them."""
         self.passed_to = 0
@@ -267,6 +236,7 @@ class FramedFile(abc.ABC):
                 parts += self.closing()
             yield parts[0] if len(parts) == 1 else Frames.joined(parts)
             parts = []
+            self.notes = []
             if self.passed is not None:
                 self.passed(self.passed_to, self.position)
                 self.passed_to = self.position
@@ -280,15 +250,12 @@ class FramedFile(abc.ABC):
         return []
 
     def lone(self, begin: int, end: int, fault: int, *found: tuple[Rule, int]) -> Frames:
-        """Return a stretch that is not a record, with findings: rules, and values to show."""
-        columns = dict.fromkeys(COLUMNS, np.zeros(1, np.int64))
-        row = {"begin": begin, "end": end, "fault": int(fault), "index": self.index}
-        columns |= {name: np.array([number]) for name, number in row.items()}
-        columns["offset"] = self.place(columns["begin"])
-        offset = int(columns["offset"][0])
-        notes = [(int(rule), offset, self.index, value) for rule, value in found]
-        self.index += 1
-        return Frames(**columns, notes=np.array(notes, np.int64).reshape(-1, FIELDS))
+        """Return a stretch that is not a record; report findings: rules, and values to show."""
+        begins, ends, faults = np.array([[begin], [end], [fault]])
+        frames = self.framed(begins, ends, faults, start=begins, size=ends - begins)
+        for rule, value in found:
+            self.report(rule, frames, begins * 0, value)
+        return frames
 
     def stretches(self, until: int) -> tuple[I64, I64, I64]:
         """Return the next stretches up to a byte: begins, sizes, and entries (``wire.framing``)."""
@@ -323,17 +290,26 @@ class FramedFile(abc.ABC):
     def judged(self, begin: I64, size: I64, entry: I64) -> Frames:
         """Return stretches with what is in them, and why others are not records."""
 
-    def framed(self, columns: dict[str, I64], value: I64) -> Frames:
-        """Return frames; a finding about each that is not a record shows its ``value``."""
-        fault = columns["fault"]
-        counts = 1 + ((columns["suffix"] >= 0) & (fault == 0))
+    def framed(
+        self, begin: I64, end: I64, fault: I64, *, start: I64, size: I64, suffix: I64 | None = None
+    ) -> Frames:
+        """Return stretches, with their offsets and numbers in the file."""
+        if suffix is None:
+            suffix = np.full(begin.size, -1)
+        counts = 1 + ((suffix >= 0) & (fault == 0))
         index = self.index + np.cumsum(counts) - counts
         self.index += int(counts.sum())
-        offset = self.place(columns["begin"])
-        no_notes = np.zeros((0, FIELDS), np.int64)
-        frames = Frames(**columns, offset=offset, index=index, notes=no_notes)
-        rows = np.flatnonzero(fault)
-        return frames.with_notes(fault[rows], rows, offset[rows], value[rows])
+        return Frames(begin, end, self.place(begin), start, size, suffix, index, fault)
+
+    def report(self, rule: Rule | I64, frames: Frames, rows: I64, value: Any = 0) -> None:
+        """Report findings about some rows; of one rule, or each of its own."""
+        offset = frames.offset[rows]
+        self.notes.append(findings_of(rule, offset, frames.index[rows], value, rows.size))
+
+    def report_faults(self, frames: Frames, value: I64) -> None:
+        """Report the stretches that are not records; findings show their ``value``."""
+        rows = np.flatnonzero(frames.fault)
+        self.report(frames.fault[rows], frames, rows, value[rows])
 
     def kinds(self, frames: Frames) -> Counter[str]:
         """Return how many records there are of each kind."""
@@ -354,17 +330,12 @@ class FramedFile(abc.ABC):
 
 
 class StructuredFile(FramedFile):
-    """A file of structured records. ``most`` bounds the bytes of one; 0 is for any number."""
+    """A file of structured records."""
 
     form = "log"
     family = Structured
     record = "log"
     has_arguments = True
-
-    def __init__(self, data: U8, *, splits: bool, most: int, suffixed: bool) -> None:
-        super().__init__(data, splits=splits, behind=behind_records(suffixed=suffixed))
-        self.most = most
-        self.suffixed = suffixed
 
     def judged(self, begin: I64, size: I64, entry: I64) -> Frames:
         """Return the stretches of structured records, each with the suffix behind it."""
@@ -390,12 +361,11 @@ class StructuredFile(FramedFile):
         if damage.size:
             value = size.copy()
             fault[damage], value[damage] = self.damage(begin[damage], size[damage], entry[damage])
-        columns = {
-            "begin": begin, "end": end, "start": begin, "size": size, "suffix": suffix,
-            "fault": fault,
-        }  # fmt: skip
-        frames = self.framed(columns, value)
-        return self.with_lost_suffixes(frames) if self.suffixed else frames
+        frames = self.framed(begin, end, fault, start=begin, size=size, suffix=suffix)
+        self.report_faults(frames, value)
+        if self.suffixed:
+            self.report_lost_suffixes(frames)
+        return frames
 
     def damage(self, begin: I64, size: I64, entry: I64) -> tuple[I64, I64]:
         """Return why stretches are not records, and what their findings show."""
@@ -420,17 +390,18 @@ class StructuredFile(FramedFile):
         values = [value for _, _, value in reasons]
         return fault, np.select(masks, values, stated_words)
 
-    def with_lost_suffixes(self, frames: Frames) -> Frames:
-        """Return them with findings about records whose suffix runs past the end."""
+    def report_lost_suffixes(self, frames: Frames) -> None:
+        """Report records whose suffix runs past the end."""
         bytes_left = self.frames.total - frames.end
         has_room = bytes_left >= SUFFIX_BYTES
         lacks_suffix = (frames.fault == 0) & (frames.suffix < 0) & has_room
-        short_of_suffix = np.flatnonzero(lacks_suffix)
-        begin = frames.end[short_of_suffix]
-        nbytes = np.full(short_of_suffix.size, SUFFIX_BYTES)
-        for length in self.numbers_of(Attribution, begin, "_moniker_bytes", "_url_bytes"):
+        rows = np.flatnonzero(lacks_suffix)
+        nbytes = np.full(rows.size, SUFFIX_BYTES)
+        suffix_begin = frames.end[rows]
+        for length in self.numbers_of(Attribution, suffix_begin, "_moniker_bytes", "_url_bytes"):
             nbytes += length + -length % WORD
-        return frames.with_notes(rules.SUFFIX_TRUNCATED, short_of_suffix, begin, nbytes)
+        at_suffixes = frames._replace(offset=frames.end)
+        self.report(rules.SUFFIX_TRUNCATED, at_suffixes, rows, nbytes)
 
 
 class RingFile(FramedFile):
@@ -444,9 +415,11 @@ class RingFile(FramedFile):
     begin = wire.RING_PAGE
     ring: Ring
 
-    def __init__(self, image: U8, *, splits: bool) -> None:
+    def __init__(
+        self, image: U8, limits: Limits, options: Mapping[str, Any], *, splits: bool
+    ) -> None:
         self.ring = Ring(image)
-        super().__init__(self.ring.line(), splits=splits)
+        super().__init__(self.ring.line(), limits, options, splits=splits)
 
     def opening(self) -> list[Frames]:
         """Return the header of a ring, and an invalid ring as damage."""
@@ -490,23 +463,17 @@ class RingFile(FramedFile):
         fault[entry < 0] = rules.ENTRY_TOO_LONG
         fault[~has_header] = rules.ENTRY_TOO_SMALL
         record_size = np.where(is_record, record_words * WORD, 0)
-        columns = {
-            "begin": begin, "end": end, "start": start, "size": record_size,
-            "suffix": np.full(begin.size, -1), "fault": fault,
-        }  # fmt: skip
-        frames = self.framed(columns, length)
+        frames = self.framed(begin, end, fault, start=start, size=record_size)
+        self.report_faults(frames, length)
         bytes_behind = length - record_size
         has_more = np.flatnonzero(is_record & (bytes_behind > 0))
-        frames = frames.with_notes(
-            rules.ENTRY_TRAILING_BYTES, has_more, frames.offset[has_more], bytes_behind[has_more]
-        )
+        self.report(rules.ENTRY_TRAILING_BYTES, frames, has_more, bytes_behind[has_more])
         is_padded = length % WORD != 0
         padded = np.flatnonzero((entry >= 0) & is_padded)
         payload_end = (start + length)[padded]
         has_stray_bits = with_bits(self.data, payload_end, end[padded] - payload_end)
-        rows = padded[has_stray_bits]
-        no_values = np.zeros(rows.size, np.int64)
-        return frames.with_notes(rules.ENTRY_PADDING_NOT_ZERO, rows, frames.offset[rows], no_values)
+        self.report(rules.ENTRY_PADDING_NOT_ZERO, frames, padded[has_stray_bits])
+        return frames
 
 
 class PacketFile(FramedFile):
@@ -545,11 +512,9 @@ class PacketFile(FramedFile):
         length[is_cut] = 0
         says_length = is_cut & (start <= self.data.size)
         (length[says_length],) = self.numbers_of(PacketLength, begin[says_length], "length")
-        columns = {
-            "begin": begin, "end": end, "start": start, "size": length,
-            "suffix": np.full(begin.size, -1), "fault": fault,
-        }  # fmt: skip
-        return self.framed(columns, length)
+        frames = self.framed(begin, end, fault, start=start, size=length)
+        self.report_faults(frames, length)
+        return frames
 
 
 class ContainerFile(PacketFile):
@@ -574,18 +539,17 @@ class ContainerFile(PacketFile):
         return [self.lone(0, self.begin, HEADER, *found)]
 
 
+FILES: Final[tuple[type[FramedFile], ...]] = (
+    StructuredFile, PacketFile, ContainerFile, RingFile,
+)  # fmt: skip
+
+
 def framed_file(
     form: str, data: U8, limits: Limits, options: Mapping[str, Any], *, splits: bool = False
 ) -> FramedFile:
     """Open a file of logs of a format; ``options`` are those of its reader."""
-    if form == StructuredFile.form:
-        suffixed = bool(options.get("suffix"))
-        return StructuredFile(data, splits=splits, most=limits.max_record, suffixed=suffixed)
-    if form == RingFile.form:
-        return RingFile(data, splits=splits)
-    if form == ContainerFile.form:
-        return ContainerFile(data, splits=splits)
-    return PacketFile(data, splits=splits)
+    (cls,) = (cls for cls in FILES if cls.form == form)
+    return cls(data, limits, options, splits=splits)
 
 
 # --- Objects --------------------------------------------------------------------------------------
@@ -612,7 +576,7 @@ class Records:
         for row in frames.rows():
             yield from self.of_row(row)
 
-    def of_row(self, row: Row) -> Iterator[LogFileRecord]:
+    def of_row(self, row: Frames) -> Iterator[LogFileRecord]:
         """Return the records of a frame."""
         if not row.fault or row.fault == rules.ENTRY_WITHOUT_RECORD:
             return self.read_record(self, row)
@@ -626,7 +590,7 @@ class Records:
         raw = self.data[row.begin : row.end]
         return iter([Damaged(offset=row.offset, nbytes=nbytes, code=rule.code, raw=raw)])
 
-    def log(self, row: Row) -> Iterator[LogFileRecord]:
+    def log(self, row: Frames) -> Iterator[LogFileRecord]:
         """Yield a structured record, and its suffix."""
         record, _ = LogRecord.unpack(self.data, row.start, row.start + row.size, STATE)
         if row.suffix >= 0:
@@ -636,7 +600,7 @@ class Records:
         if record.suffix is not None:
             yield record.suffix
 
-    def packet(self, row: Row) -> Iterator[LogFileRecord]:
+    def packet(self, row: Frames) -> Iterator[LogFileRecord]:
         """Yield a packet, with its length if it has one."""
         packet, cursor = LegacyPacket.unpack(self.data, row.start, row.end, STATE)
         packet.offset = row.offset
@@ -646,7 +610,7 @@ class Records:
             packet.raw = self.data[row.begin : row.end].tobytes()
         yield packet
 
-    def entry(self, row: Row) -> Iterator[LogFileRecord]:
+    def entry(self, row: Frames) -> Iterator[LogFileRecord]:
         """Yield an entry of a ring, which may have no record."""
         frame, _ = wire.RingFrame.unpack(self.data, row.begin, row.end, STATE)
         entry = RingEntry(

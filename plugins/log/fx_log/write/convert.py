@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fx_log import format as wire
 from fx_log import tables
-from fx_log.export.presentation import (
-    SIGNED,
-    UNSIGNED,
-    Forms,
-    Head,
-    bytes_by_code,
-    shown_values,
-    walk,
-)
+from fx_log.export.presentation import SIGNED, UNSIGNED, Forms, Head, shown_values, walk
 from fx_log.format import ArgType, Argument, Attribution, LegacyPacket, LogRecord
 from fx_log.read.entries import (
     Entry,
@@ -37,7 +29,7 @@ from fx_log.write.arguments import MAX_VALUE_WORDS, argument_bytes, folded, octe
 from fx_log.write.sinks import MAX_DROPPED, fitted, verbose_severity
 from fx_log.write.writer import fitted_arguments
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.kit.memo import Memo
+from fxframework.kit.memo import Memo, strings_of
 
 if TYPE_CHECKING:
     from fx_log.write.redaction import Redactor
@@ -62,6 +54,11 @@ GIVEN: Final = Head._fields.index("given")
 BEHIND: Final = "entries with bytes behind their records"
 NO_LOG: Final = "entries that hold no log"
 """Losses of rings' entries."""
+NOT_LOGS: Final[dict[type, str]] = {
+    Damaged: "damaged stretches", RingEntry: NO_LOG, Padding: "padding",
+    Attribution: "attributions",
+}  # fmt: skip
+"""Records that are not logs, and whose loss is counted; that of a header is none."""
 
 # --- Legacy packets and structured records --------------------------------------------------------
 
@@ -172,8 +169,8 @@ def structured(
             if record.payload:
                 lost[BEHIND] += 1
             yield _of_ring(record.log, record.tag, lost)
-        else:
-            _leave(record, lost)
+        elif type(record) in NOT_LOGS:
+            lost[NOT_LOGS[type(record)]] += 1
 
 
 def _of_ring(log: LogRecord, tag: int, lost: Lost) -> LogRecord:
@@ -205,7 +202,7 @@ def legacy(
 
 def entries(capture: Capture, lost: Lost) -> Iterator[Entry]:
     """Yield the rows of `logs` of a capture of any format, with their tags and arguments."""
-    bytes_of = bytes_by_code(capture.strings)
+    bytes_of = strings_of(capture.strings)
     texts: Memo[int, str] = Memo(lambda code: decoded(bytes_of[code]), 0)
     forms: Forms[Any] = Forms(
         string=texts, integer=int, double=float, data=bytes, true=True, false=False, null=None
@@ -242,18 +239,6 @@ def entries(capture: Capture, lost: Lost) -> Iterator[Entry]:
             if verbosity:
                 entry.verbosity = verbosity
             yield entry
-
-
-def _leave(record: LogFileRecord, lost: Lost) -> None:
-    """Count a record that is not a log, if leaving it out loses something."""
-    if isinstance(record, Damaged):
-        lost["damaged stretches"] += 1
-    elif isinstance(record, RingEntry) and record.log is None:
-        lost[NO_LOG] += 1
-    elif isinstance(record, Padding):
-        lost["padding"] += 1
-    elif isinstance(record, Attribution):
-        lost["attributions"] += 1
 
 
 # --- Attribution ----------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ import os
 import reprlib
 import struct
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
@@ -70,22 +71,10 @@ MAX_DROPPED = (1 << 32) - 1
 I64_MAX = (1 << 63) - 1
 
 
-def boot_ns() -> int:
-    """Return nanoseconds since this machine's boot, with suspended time where available."""
-    return _boot_ns()
-
-
-def _clock_of_boot() -> Callable[[], int]:
-    import time
-
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    if clock is None:
-        return time.monotonic_ns
-    read = time.clock_gettime_ns
-    return lambda: read(clock)
-
-
-_boot_ns = _clock_of_boot()
+boot_ns: Callable[[], int] = time.monotonic_ns
+"""Returns nanoseconds since this machine's boot, with suspended time where available."""
+if hasattr(time, "CLOCK_BOOTTIME"):
+    boot_ns = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 
 
 def time_of(clock: Clock | Callable[[], int] | None) -> Callable[[], int]:
@@ -94,7 +83,7 @@ def time_of(clock: Clock | Callable[[], int] | None) -> Callable[[], int]:
     None means this machine's boot clock. Raises UsageError for anything else.
     """
     if clock is None:
-        return _boot_ns
+        return boot_ns
     if isinstance(clock, Clock):
         return clock.boot_ns
     if not callable(clock):

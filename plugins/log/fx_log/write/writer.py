@@ -249,7 +249,8 @@ class LogWriter(Levels, Closing):
             try:
                 header = _HEADER(head | size << SIZE_AT, time)
             except struct.error:
-                raise _wrong_time(time) from None
+                whole_number("time", time, -MAX_TIME - 1, MAX_TIME)
+                raise
             if self._output.send(header + before + body):
                 self.dropped = count - counted
                 return True
@@ -334,14 +335,6 @@ def _type(kind: int | str) -> int:
 
 def _control(tag: int) -> int:
     return wire.CONTROL | whole_number("tag", tag, 0, wire.CONTROL - 1)
-
-
-def _wrong_time(time: Any) -> WriteRefusedError:
-    try:
-        whole_number("time", time, -MAX_TIME - 1, MAX_TIME)
-    except WriteRefusedError as error:
-        return error
-    raise AssertionError(time)
 
 
 def fitted_arguments(
