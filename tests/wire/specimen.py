@@ -8,7 +8,7 @@ import attrs
 
 from fxframework import wire
 from fxframework.errors import Rule, Severity
-from fxframework.wire.cursor import Builder, Cursor, ShortError
+from fxframework.wire.cursor import Cursor, ShortError
 
 words = wire.table("word")
 clock = wire.register(name="clock")
@@ -236,11 +236,8 @@ class Value(
         c.notes.append((problem.number, at, 0))
         return cls(type=15, name="", value=bytes(c.data[at : c.at]), note="lost", offset=at)
 
-    def put(self, b: Builder) -> None:
-        if self.note:
-            b.out += self.value
-        else:
-            super().put(b)
+    def put(self, state: Any, big: bool) -> bytes:
+        return self.value if self.note else super().put(state, big)
 
     def to_json(self) -> dict[str, Any]:
         return {"note": self.note, "value": self.value.hex()} if self.note else super().to_json()

@@ -1,4 +1,4 @@
-"""Cursor, draft and builder: where fields of one record are read, and where they are written."""
+"""Cursor and draft: where fields of one record are read, and where they are written."""
 
 from __future__ import annotations
 
@@ -213,24 +213,6 @@ class Cursor:
                 self.data, at, self.at, name, self.section, meaning=meaning,
                 wanted=at if self.wanted is None else self.wanted, order=order_of(self.big),
             )  # fmt: skip
-
-
-class Builder:
-    """Bytes that are written one after another, in a byte order and a state of the tables."""
-
-    def __init__(self, state: State | None, big: bool) -> None:
-        self.state = state
-        self.big = big
-        self.out = bytearray()
-        self.start = 0
-
-    def number(self, value: int, nbytes: int, *, signed: bool = False) -> None:
-        """Write an integer that fits."""
-        self.out += value.to_bytes(nbytes, order_of(self.big), signed=signed)
-
-    def align(self, unit: int) -> None:
-        """Write zero bytes up to a multiple of ``unit`` from the start of the record."""
-        self.out += bytes(-(len(self.out) - self.start) % unit)
 
 
 class Draft(dict[Any, int]):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import PluginError, Refusals
 from fxframework.kit.json_fields import JsonFields, show_text, special_double
-from fxframework.wire.cursor import SIZE, Builder, Cursor, Draft, RefusalError, ShortError, order_of
+from fxframework.wire.cursor import SIZE, Cursor, Draft, RefusalError, ShortError, order_of
 from fxframework.wire.expressions import Constant, Expression, expression_or_none
 from fxframework.wire.fields import Field, Integer, Values, refusal_of_range
 from fxframework.wire.floats import Float, bits_compared
@@ -189,44 +189,38 @@ class Listed(Field):
 
     def packed(self, items: Iterable[Any], state: State | None, big: bool, at: int) -> bytes:
         """Return the bytes of all items, which begin at byte ``at`` of the record."""
-        builder = Builder(state, big)
-        builder.start = -at
-        if isinstance(self.item, Float):
-            write = self._write_float
-        elif isinstance(self.item, Integer):
-            write = self._write_integer
-        else:
-            write = self._write_part
+        pad = 1 if isinstance(self.item, Field) else self.item.layout.family.pad
+        out = bytearray()
         for index, item in enumerate(items):
             try:
-                write(builder, item)
+                out += self._item_packed(item, state, big)
             except RefusalError as problem:
                 message = f"{self.name}[{index}]: {problem.message}"
                 raise RefusalError(problem.number, message, problem.remedy) from None
-        return bytes(builder.out)
+            if pad > 1:
+                out += bytes(-(at + len(out)) % pad)
+        return bytes(out)
 
-    def _write_float(self, builder: Builder, value: Any) -> None:
-        builder.out += self.item.octets(value, builder.big)
+    def _item_packed(self, value: Any, state: State | None, big: bool) -> bytes:
+        """Return the bytes of an item, without padding. Raises RefusalError if it does not fit."""
+        if isinstance(self.item, Float):
+            return self.item.octets(value, big)
+        if isinstance(self.item, Integer):
+            return self._integer_packed(value, big)
+        if not isinstance(value, self.item):
+            raise RefusalError(WRONG_TYPE, f"an item must be a {self.item.__name__}, not {value!r}")
+        data: bytes = value.put(state, big)
+        if state is not None:
+            self.item.layout.family.check(type(value), memoryview(data), state, big)
+        return data
 
-    def _write_integer(self, builder: Builder, value: Any) -> None:
+    def _integer_packed(self, value: Any, big: bool) -> bytes:
         if not isinstance(value, int) or isinstance(value, bool):
             raise RefusalError(WRONG_TYPE, f"an item must be an integer, not {value!r}")
         least, most = self.item.range
         if not least <= value <= most:
             raise refusal_of_range("an item", value, least, most)
-        builder.number(value, self.item.nbytes, signed=self.item.signed)
-
-    def _write_part(self, builder: Builder, value: Any) -> None:
-        if not isinstance(value, self.item):
-            raise RefusalError(WRONG_TYPE, f"an item must be a {self.item.__name__}, not {value!r}")
-        family = self.item.layout.family
-        begin = len(builder.out)
-        value.put(builder)
-        if builder.state is not None:
-            # No name for the view: as long as one exists, bytes cannot be added.
-            family.check(type(value), memoryview(builder.out)[begin:], builder.state, builder.big)
-        if family.pad > 1:
-            builder.align(family.pad)
+        return value.to_bytes(self.item.nbytes, order_of(big), signed=self.item.signed)
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the items into record JSON."""
@@ -506,9 +500,9 @@ class Texts(Field):
         return self.packed(getattr(draft.record, self.name), draft.state, draft.big, draft.at)
 
     def packed(self, texts: Sequence[str], state: State | None, big: bool, at: int) -> bytes:
-        """Return the bytes of all texts, and of the end. The place ``at`` does not matter."""
-        del at
-        builder = Builder(state, big)
+        """Return the bytes of all texts, and of the end, wherever they begin."""
+        del state, at
+        out = bytearray()
         if len(texts) > self.most:
             raise RefusalError(self.many[1], f"{len(texts)} {self.name}; at most {self.most} fit")
         for index, text in enumerate(texts):
@@ -520,10 +514,8 @@ class Texts(Field):
             if len(data) > self.longest:
                 message = f"{self.text.name} has {len(data)} bytes; at most {self.longest} fit"
                 raise RefusalError(self.long[1], message)
-            builder.number(len(data), self.size.nbytes)
-            builder.out += data
-        builder.number(0, self.size.nbytes)
-        return bytes(builder.out)
+            out += len(data).to_bytes(self.size.nbytes, order_of(big)) + data
+        return bytes(out) + bytes(self.size.nbytes)
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the texts into record JSON, beside them the bytes of those that are not UTF-8."""

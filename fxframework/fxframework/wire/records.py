@@ -19,7 +19,7 @@ from fxframework.io.words import FieldView
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.wire.choices import Choice
-from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError
+from fxframework.wire.cursor import SIZE, Cursor, RefusalError, ShortError
 from fxframework.wire.drafts import Drafted
 from fxframework.wire.families import OTHER, Family, Fields, declaration_error
 from fxframework.wire.fields import Field
@@ -369,15 +369,13 @@ class Part:
         """
         return None
 
-    def put(self, b: Builder) -> None:
-        """Write the part. Raises RefusalError for a value that does not fit."""
-        b.out += self.layout.packed(self, b.state, b.big)
+    def put(self, state: State | None, big: bool) -> bytes:
+        """Return the bytes in a byte order. Raises RefusalError for a value that does not fit."""
+        return self.layout.packed(self, state, big)
 
     def pack(self, state: State | None = None) -> bytes:
         """Return the bytes of the part. Raises RefusalError for a value that does not fit."""
-        builder = Builder(state, state is not None and state.big)
-        self.put(builder)
-        return bytes(builder.out)
+        return self.put(state, state is not None and state.big)
 
     def to_json(self) -> dict[str, Any]:
         """Return the part as JSON."""

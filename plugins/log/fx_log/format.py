@@ -18,7 +18,7 @@ from fxframework import wire
 from fxframework.errors import refusal
 from fxframework.io.words import WORD
 from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields, show_text
-from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError
+from fxframework.wire.cursor import Cursor, RefusalError, ShortError
 from fxframework.wire.floats import Nan
 from fxframework.wire.records import Layout, Part, Record
 from fxframework.wire.state import State
@@ -180,14 +180,13 @@ class Argument(
         damaged.offset = start
         return damaged
 
-    def put(self, b: Builder) -> None:
-        """Write the argument. Raises RefusalError for a value that does not fit."""
+    def put(self, state: State | None, big: bool) -> bytes:
+        """Return the bytes. Raises RefusalError for a value that does not fit."""
         if self.type != DAMAGED:
-            super().put(b)
-        elif len(self.value) % WORD:
+            return super().put(state, big)
+        if len(self.value) % WORD:
             raise RefusalError(404, "its value must be a whole number of 8-byte words")
-        else:
-            b.out += self.value
+        return bytes(self.value)
 
 
 # --- Structured records (logs-encoding, "Records") ------------------------------------------------

@@ -60,11 +60,12 @@ from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields
 from fxframework.kit.lossless import DamagedRecord, record_of_json
 from fxframework.model.clock import Clock
 from fxframework.model.schema import SCOPES, THREAD_STATES
-from fxframework.wire.cursor import Builder, RefusalError
+from fxframework.wire.cursor import RefusalError
 from fxframework.wire.families import Place
 from fxframework.wire.fields import Bits as BitsField
 from fxframework.wire.floats import Nan
 from fxframework.wire.records import references
+from fxframework.wire.state import State
 
 METADATA = RecordType.METADATA
 SCHEDULING = RecordType.SCHEDULING
@@ -135,11 +136,11 @@ class Argument(
         has_bits = isinstance(self.value, Nan) and self.value.bits != CANONICAL_NAN
         return self.value.bits if has_bits else None
 
-    def put(self, b: Builder) -> None:
-        """Write the argument. Raises RefusalError for a value that does not fit."""
+    def put(self, state: State | None, big: bool) -> bytes:
+        """Return the bytes. Raises RefusalError for a value that does not fit."""
         if type(self.type) is int and len(self.value) % WORD:
             raise RefusalError(404, "value is not a whole number of 8-byte words")
-        super().put(b)
+        return super().put(state, big)
 
 
 # --- Records -------------------------------------------------------------------------------------
