@@ -10,11 +10,12 @@ from fxframework.kit import lossless
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, RecordRewriter, UnknownRecord
 from fxframework.wire.beside import Computed
 from fxframework.wire.choices import Choice
-from fxframework.wire.cursor import AT, SIZE, RefusalError, ShortError
-from fxframework.wire.expressions import Register
+from fxframework.wire.cursor import RefusalError, ShortError
+from fxframework.wire.expressions import Expression
 from fxframework.wire.fields import index_of
 from fxframework.wire.format import Format
 from fxframework.wire.packing import Packer
+from fxframework.wire.plans import registers_in
 from fxframework.wire.records import Layout, Record
 from fxframework.wire.spans import Text
 from fxframework.wire.state import State
@@ -125,13 +126,12 @@ class Encoder(lossless.Encoder):
 
 def _registers_of_writing(format: Format) -> set[Any]:
     """Return the registers that decide about the bytes of records."""
-    expressions = [cls.layout.when for cls in format.classes if cls.layout.when is not None]
+    expressions: list[Expression | None] = [cls.layout.when for cls in format.classes]
     for layout in format.layouts():
         for field in layout.fields:
             if not isinstance(field, Computed):
                 expressions += field.expressions()
-    leaves = {leaf for expression in expressions for leaf in expression.leaves()}
-    return {leaf for leaf in leaves if isinstance(leaf, Register)} - {AT, SIZE}
+    return registers_in(expressions)
 
 
 def _declares(layout: Layout) -> bool:

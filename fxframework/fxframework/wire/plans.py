@@ -17,9 +17,10 @@ import attrs
 from fxframework.wire.beside import Computed
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import AT, SIZE
-from fxframework.wire.expressions import Calculation, Constant, Expression, Register
+from fxframework.wire.expressions import Calculation, Constant, Expression, Register, leaves_of
 from fxframework.wire.families import Fields
 from fxframework.wire.fields import Bits, Field, Number
+from fxframework.wire.format import every_layout
 from fxframework.wire.framing import walk_of
 from fxframework.wire.lists import Listed
 from fxframework.wire.spans import Text
@@ -106,9 +107,7 @@ def complete_plan(plan: ClassPlan, format: Format) -> None:
     layout = plan.cls.layout
     same_kind = [cls for cls in format.classes if cls.layout.kind[:1] == layout.kind[:1]]
     # Which of the classes of a kind a record is of, their conditions say.
-    for cls in same_kind:
-        if cls.layout.when is not None:
-            plan.uses |= registers_in([cls.layout.when])
+    plan.uses |= registers_in(cls.layout.when for cls in same_kind)
     if not is_framed(layout):  # it alone knows where the next record begins
         plan.stops = True
         plan.stops_if_short = True
@@ -165,7 +164,8 @@ def class_plan(cls: Any) -> ClassPlan:
     layout = cls.layout
     effects, is_unfit = effects_of(layout)
     late = late_fields(layout)
-    parts_change_state = any(map(changes_in_parts, layout.fields))
+    _, *parts = every_layout([layout])
+    parts_change_state = any(part.changes_state for part in parts)
     one_by_one = is_unfit or parts_change_state or not is_fit(layout)
     stops = layout.changes_state or parts_change_state
     if one_by_one:  # an object knows the registers before it, and what it does to them
@@ -245,21 +245,19 @@ def late_fields(layout: Layout) -> Fields:
 
 def registers_of(layout: Layout, late: Fields) -> set[Register]:
     """Return the registers that fields depend on, those of parts too, but not ``late`` ones."""
-    expressions: list[Expression] = []
+    expressions: list[Expression | None] = []
     for field in every_field(layout):
         if field not in late:
             expressions += field.conditions()
         if isinstance(field, Text) and field.defines is not None:
             expressions.append(field.defines.index)
-    for with_condition in (layout, *parts_of(layout)):
-        if with_condition.when is not None:
-            expressions.append(with_condition.when)
+    expressions += [own_or_part.when for own_or_part in every_layout([layout])]
     return registers_in(expressions)
 
 
-def registers_in(expressions: Iterable[Expression]) -> set[Register]:
-    """Return the registers that expressions depend on."""
-    leaves = (leaf for expression in expressions for leaf in expression.leaves())
+def registers_in(expressions: Iterable[Expression | None]) -> set[Register]:
+    """Return the registers that expressions depend on; None is no expression."""
+    leaves = (leaf for expression in expressions for leaf in leaves_of(expression))
     registers = {leaf for leaf in leaves if isinstance(leaf, Register)}
     return {register for register in registers if register is not AT and register is not SIZE}
 
@@ -269,45 +267,18 @@ def is_framed(layout: Layout) -> bool:
     return bool(layout.fixed) or layout.family.size is not None
 
 
-def parts_of(layout: Layout) -> Iterable[Layout]:
-    """Yield the layouts of parts in lists, and in theirs."""
-    for field in layout.fields:
-        for layout_of_item in layouts_of_items(field):
-            yield layout_of_item
-            yield from parts_of(layout_of_item)
-
-
-def layouts_of_items(field: Field) -> list[Layout]:
-    """Return the layouts that items of a list of parts may have; none for another field."""
-    if not isinstance(field, Listed) or not hasattr(field.item, "layout"):
-        return []
-    family = field.item.layout.family
-    classes = [field.item, *family.members]
-    if family.other is not None:
-        classes.append(family.other)
-    return [cls.layout for cls in classes]
-
-
 def every_field(layout: Layout) -> Iterable[Field]:
     """Yield the fields of a layout and of its parts."""
-    for own_or_part in (layout, *parts_of(layout)):
+    for own_or_part in every_layout([layout]):
         for field in own_or_part.fields:
             yield field
             if isinstance(field, Choice):
                 yield from field.fields
 
 
-def changes_in_parts(field: Field) -> bool:
-    """Return whether parts of a list change what later records depend on."""
-    return any(
-        layout.changes_state or any(map(changes_in_parts, layout.fields))
-        for layout in layouts_of_items(field)
-    )
-
-
 def is_fit(layout: Layout) -> bool:
     """Return whether the fields of a layout, and of its parts, can be read of many records."""
-    for own_or_part in (layout, *parts_of(layout)):
+    for own_or_part in every_layout([layout]):
         for field in own_or_part.fields:
             if type(field).read_many is Field.read_many:
                 return False

@@ -12,10 +12,11 @@ import attrs
 from fxframework.errors import PluginError, WriteRefusedError
 from fxframework.wire.choices import Choice, Flag
 from fxframework.wire.encoder import Encoder
-from fxframework.wire.expressions import Constant
+from fxframework.wire.expressions import Constant, Register
 from fxframework.wire.fields import Field, Integer, Mark, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
+from fxframework.wire.plans import registers_in
 from fxframework.wire.records import Layout, Record
 from fxframework.wire.spans import Octets, Text
 from fxframework.wire.state import State, TextTable
@@ -90,14 +91,11 @@ def sample(format: Format, nbytes: int) -> bytes:
     return begin + block_bytes * repetitions + last_records
 
 
-def registers_of_conditions(format: Format) -> set[Any]:
-    """Return what the conditions of fields, records and parts depend on."""
-    conditions: list[Any] = []
-    for layout in format.layouts():
-        conditions += [layout.when, *(field.when for field in layout.fields)]
-    return {
-        leaf for condition in conditions if condition is not None for leaf in condition.leaves()
-    }
+def registers_of_conditions(format: Format) -> set[Register]:
+    """Return the registers that the conditions of fields, records and parts depend on."""
+    return registers_in(
+        holder.when for layout in format.layouts() for holder in (layout, *layout.fields)
+    )
 
 
 def turns(
