@@ -8,6 +8,7 @@ that from the declared classes; ``kernels.frames`` looks at the bytes.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +25,7 @@ from fxframework.wire.framing import (
     WORD,
     ItemPart,
     Resumption,
-    fixed_bytes,
+    item_parts,
     items_of,
     part_of,
 )
@@ -176,23 +177,8 @@ def parts_of(layout: Layout, known: Mapping[Field, int], *, is_long: bool) -> tu
     values: dict[Any, int] = {**known, AT: 0, SIZE: 0}
     if is_long:
         values[SIZE] = LONGEST
-    parts: list[ItemPart] = []
-    plus = 0  # bytes of fields of fixed sizes since the last part
-    for field in layout.fields:
-        if field.when is not None and not field.when.value(values):
-            continue
-        nbytes = fixed_bytes(layout, field)
-        if nbytes is not None:
-            plus += nbytes
-            continue
-        part = measured_part(layout, plus, field, is_long=is_long)
-        if part is None:
-            raise declaration_error(layout.cls, field, "is not measured by the first word")
-        parts.append(part)
-        plus = 0
-    if plus:
-        parts.append(ItemPart(COUNTED, plus))
-    return tuple(parts)
+    fields = (field for field in layout.fields if field.when is None or field.when.value(values))
+    return tuple(item_parts(layout, fields, functools.partial(measured_part, is_long=is_long)))
 
 
 def measured_part(layout: Layout, plus: int, field: Field, *, is_long: bool) -> ItemPart | None:

@@ -15,7 +15,8 @@ that items have to fill a record. Then salvage also finds records that a damaged
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,6 +80,7 @@ FARTHEST = 1 << 40
 """A number that says how long a part is, is less."""
 WORD = 8
 MOST_KINDS = 4096
+NOT_MEASURED = "is not measured by the first word"
 SHORT_RULE = 104
 """The rule for what ends before a field."""
 NOT_DECLARED = 108
@@ -594,8 +596,6 @@ def items_of(layout: Layout, *, big: bool = False) -> Items:
 
     find_shape = shape_of_records if layout.family.kinds else shape_of
     shape = find_shape(layout)
-    if shape is None:
-        raise declaration_error(layout.cls, None, "no loop finds items like this one")
     kind_at = 0
     kinds = 1
     if shape.tag is not None:
@@ -618,75 +618,66 @@ def items_of(layout: Layout, *, big: bool = False) -> Items:
     return Items(0, WORD, 1, big, 0, *stated, (), kind_at, row_of_kind, parts, len(shape.by_kind))
 
 
-def shape_of_records(layout: Layout) -> ItemShape | None:
+def shape_of_records(layout: Layout) -> ItemShape:
     """Return the parts of items that are records of a family: each goes up to its own end."""
     family = layout.family
-    if family.power or not family.kinds:
-        return None
+    if family.power:
+        raise declaration_error(layout.cls, family.size, NOT_MEASURED)
     parts = {
         cls.layout.kind[0]: [ItemPart(STATED, plus=cls.layout.least)] for cls in family.members
     }
     return ItemShape(family.kinds[0], parts, None)
 
 
-def shape_of(layout: Layout) -> ItemShape | None:
-    """Return the parts of items of a layout; None if no loop can read them."""
-    common: list[ItemPart] = []
-    plus = 0  # bytes since the last part
-    for number, field in enumerate(layout.fields, start=1):
+def shape_of(layout: Layout) -> ItemShape:
+    """Return the parts of items of a layout, whose last field may be a choice."""
+    for field in layout.fields:
         if field.when is not None or field.tail:
-            return None
-        if isinstance(field, Choice):
-            if not all(isinstance(behind, Surplus) for behind in layout.fields[number:]):
-                return None
-            return shape_of_choice(layout, common, plus, field)
+            raise declaration_error(layout.cls, field, NOT_MEASURED)
+    common = list(itertools.takewhile(lambda field: not isinstance(field, Choice), layout.fields))
+    behind = layout.fields[len(common) :]
+    if not behind:
+        return ItemShape(None, {0: item_parts(layout, common, part_of)}, None)
+    choice, *further = behind
+    assert isinstance(choice, Choice)  # noqa: S101 (what ends the common fields)
+    for field in further:
+        if not isinstance(field, Surplus):
+            raise declaration_error(layout.cls, field, NOT_MEASURED)
+
+    def parts_with(value: Field | None) -> list[ItemPart]:
+        return item_parts(layout, common if value is None else [*common, value], part_of)
+
+    by_kind = {number: parts_with(value) for number, value in choice.kinds.items()}
+    of_others = None if choice.other is None else parts_with(choice.other)
+    return ItemShape(choice.tag, by_kind, of_others)
+
+
+def item_parts(
+    layout: Layout,
+    fields: Iterable[Field],
+    measured: Callable[[Layout, int, Field], ItemPart | None],
+) -> list[ItemPart]:
+    """Return fields that follow one another as parts, given what measures those of no fixed size.
+
+    Raises PluginError for one that it does not measure.
+    """
+    parts: list[ItemPart] = []
+    plus = 0  # bytes since the last part, which the next one that has a size of its own takes along
+    short_rule = SHORT_RULE
+    for field in fields:
         nbytes = fixed_bytes(layout, field)
         if nbytes is not None:
-            # The next part that has a size of its own takes them along.
             plus += nbytes
+            short_rule = field.rules.get(SHORT_RULE, SHORT_RULE)
             continue
-        part = part_of(layout, plus, field)
+        part = measured(layout, plus, field)
         if part is None:
-            return None
-        common.append(part)
+            raise declaration_error(layout.cls, field, NOT_MEASURED)
+        parts.append(part)
         plus = 0
     if plus:
-        common.append(ItemPart(COUNTED, plus))
-    return ItemShape(None, {0: common}, None)
-
-
-def shape_of_choice(
-    layout: Layout, common: list[ItemPart], plus: int, field: Choice
-) -> ItemShape | None:
-    """Return the parts of items that end with a choice, behind ``plus`` bytes of no part."""
-    by_kind: dict[int, list[ItemPart]] = {}
-    for number, kind in field.kinds.items():
-        parts = with_value(layout, common, plus, kind)
-        if parts is None:
-            return None
-        by_kind[number] = parts
-    if field.other is None:
-        return ItemShape(field.tag, by_kind, None)
-    of_others = with_value(layout, common, plus, field.other)
-    if of_others is None:
-        return None
-    return ItemShape(field.tag, by_kind, of_others)
-
-
-def with_value(
-    layout: Layout, common: list[ItemPart], plus: int, field: Field | None
-) -> list[ItemPart] | None:
-    """Return the parts of items that end with a field, or with none; None if no loop can."""
-    if field is None:
-        return [*common, ItemPart(COUNTED, plus)]
-    nbytes = fixed_bytes(layout, field)
-    if nbytes is not None:
-        rule = field.rules.get(SHORT_RULE, SHORT_RULE)
-        return [*common, ItemPart(COUNTED, plus + nbytes, short=rule)]
-    last_part = part_of(layout, plus, field)
-    if last_part is None:
-        return None
-    return [*common, last_part]
+        parts.append(ItemPart(COUNTED, plus, short=short_rule))
+    return parts
 
 
 def part_of(layout: Layout, plus: int, field: Field) -> ItemPart | None:

@@ -256,7 +256,7 @@ def registers_of(layout: Layout, late: Fields) -> set[Register]:
 
 
 def registers_in(expressions: Iterable[Expression | None]) -> set[Register]:
-    """Return the registers that expressions depend on; None is no expression."""
+    """Return the registers that expressions depend on; None is one that is left out."""
     leaves = (leaf for expression in expressions for leaf in leaves_of(expression))
     registers = {leaf for leaf in leaves if isinstance(leaf, Register)}
     return {register for register in registers if register is not AT and register is not SIZE}
