@@ -10,19 +10,57 @@ import re
 
 KEY_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
 """A bare or a quoted part of a key, such as the three of ``a."b.c".'d'``."""
-KEY = re.compile(rf"[ \t]*({KEY_PART}(?:[ \t]*\.[ \t]*{KEY_PART})*)[ \t]*=[ \t]*")
-HEADER = re.compile(r"[ \t]*(\[\[?)[ \t]*(.*?)[ \t]*\]\]?[ \t]*(?:#.*)?$")
+KEY = rf"{KEY_PART}(?:[ \t]*\.[ \t]*{KEY_PART})*"
 PART = re.compile(KEY_PART)
-STRING = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'',
-                    re.DOTALL)  # fmt: skip
-BLANK = re.compile(r"(?:\s|#[^\n]*)*")
-PLAIN = re.compile(r"[^,\]}\n#]*")
-"""A value that is not a string, list or table."""
+HEADER = re.compile(rf"(\[\[?)[ \t]*({KEY})[ \t]*\]\]?")
+TOKEN = re.compile(
+    rf"""(?P<blank>\s+|\#[^\n]*)
+    |(?P<long>\"\"\"(?:[^\\]|\\.)*?\"{{3,5}}|'''.*?'{{3,5}})
+    |(?P<key>{KEY})[ \t]*=
+    |(?P<string>"(?:[^"\\\n]|\\.)*"|'[^'\n]*')
+    |(?P<bracket>[][{{}},])
+    |(?P<plain>[^][{{}},\s\#]+)""",
+    re.DOTALL | re.VERBOSE,
+)
+"""A blank, a key, a value or a bracket; a long string may have several lines."""
 
 
 def lines_of(text: str) -> dict[str, int]:
     """Return the line, from 1, of each path, such as ``step[3].args.count``."""
-    return _TextScan(text).lines
+    lines: dict[str, int] = {}
+    tables = _Tables()
+    value_path = ""
+    """The path of the value that comes next, if it has a key."""
+    around: list[tuple[str, int]] = []
+    """The lists and inline tables that are open: their paths, and the indexes of their items."""
+    position = 0
+    line = 1
+    while position < len(text):
+        header = None
+        if not value_path and not around:
+            header = HEADER.match(text, position)
+        token = header or TOKEN.match(text, position)
+        assert token is not None  # noqa: S101 (any character begins a token)
+        if header is not None:
+            lines.setdefault(tables.enter(header[2], is_array=header[1] == "[["), line)
+        elif token["key"]:
+            value_path = _joined(around[-1][0] if around else tables.path, token["key"])
+            lines.setdefault(value_path, line)
+        elif token[0] in {"]", "}"}:
+            del around[-1:]
+            value_path = ""
+        elif token[0] == ",":
+            around[-1:] = [(path, index + 1) for path, index in around[-1:]]
+        elif not token["blank"]:
+            for path, index in around[-1:]:
+                value_path = value_path or f"{path}[{index}]"
+            lines.setdefault(value_path, line)
+            if token[0] in {"[", "{"}:
+                around.append((value_path, 0))
+            value_path = ""
+        position = token.end()
+        line += token[0].count("\n")
+    return lines
 
 
 def line_of(lines: dict[str, int], path: str) -> int | None:
@@ -34,111 +72,29 @@ def line_of(lines: dict[str, int], path: str) -> int | None:
     return None
 
 
-def _member(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
+def _joined(path: str, key: str) -> str:
+    """Return the path of a key, which may have several parts, below a path."""
+    parts = [part.strip("\"'") for part in PART.findall(key)]
+    return ".".join([path, *parts] if path else parts)
 
 
-class _TextScan:
-    """A scan of a text."""
+class _Tables:
+    """The path of the table that a text is in."""
 
-    def __init__(self, text: str) -> None:
-        self.lines: dict[str, int] = {}
-        self._text = text
-        self._position = 0
+    def __init__(self) -> None:
+        self.path = ""
         self._last_index: dict[str, int] = {}
         """By the path of an array of tables, the index of its last table so far."""
-        table_path = ""
-        while not self._is_at_end():
-            self._skip(BLANK)
-            line_end = text.find("\n", self._position)
-            if line_end < 0:
-                line_end = len(text)
-            line = text[self._position : line_end]
-            header = HEADER.match(line)
-            if header is not None:
-                brackets, name = header.groups()
-                table_path = self._enter_table(name, is_array=brackets == "[[")
-                self._position += len(line)
-            elif KEY.match(text, self._position):
-                self._scan_pair(table_path)
-            else:
-                self._position += max(len(line), 1)
 
-    def _is_at_end(self) -> bool:
-        return self._position >= len(self._text)
-
-    def _skip(self, pattern: re.Pattern[str]) -> None:
-        match = pattern.match(self._text, self._position)
-        if match is not None:
-            self._position = match.end()
-
-    def _note_line(self, path: str) -> None:
-        line = self._text.count("\n", 0, self._position) + 1
-        self.lines.setdefault(path, line)
-
-    def _enter_table(self, name: str, *, is_array: bool) -> str:
+    def enter(self, name: str, *, is_array: bool) -> str:
         """Enter a table, of an array if its header has two brackets; return its path."""
-        path = ""
-        parts = [part.strip("\"'") for part in PART.findall(name)]
-        for index, part in enumerate(parts):
-            path = _member(path, part)
-            is_last = index == len(parts) - 1
-            if is_last and is_array:
-                self._last_index[path] = self._last_index.get(path, -1) + 1
+        parts = PART.findall(name)
+        self.path = ""
+        for number, part in enumerate(parts, 1):
+            self.path = _joined(self.path, part)
+            if is_array and number == len(parts):
+                self._last_index[self.path] = self._last_index.get(self.path, -1) + 1
             # [step.args] after [[step]] is within the last step: step[3].args
-            if path in self._last_index:
-                path = f"{path}[{self._last_index[path]}]"
-        self._note_line(path)
-        return path
-
-    def _scan_pair(self, table_path: str) -> None:
-        """Scan a key and its value."""
-        match = KEY.match(self._text, self._position)
-        assert match is not None  # noqa: S101 (checked by the caller)
-        path = table_path
-        for part in PART.findall(match[1]):
-            path = _member(path, part)
-            path = path.replace('"', "").replace("'", "")
-        self._note_line(path)
-        self._position = match.end()
-        self._scan_value(path)
-
-    def _scan_value(self, path: str) -> None:
-        if self._text.startswith("[", self._position):
-            self._scan_list(path)
-        elif self._text.startswith("{", self._position):
-            self._scan_inline_table(path)
-        else:
-            string = STRING.match(self._text, self._position)
-            if string is not None:
-                self._position = string.end()
-            else:
-                self._skip(PLAIN)
-
-    def _scan_list(self, path: str) -> None:
-        self._position += 1
-        index = 0
-        while True:
-            self._skip(BLANK)
-            if self._is_at_end() or self._text.startswith("]", self._position):
-                self._position += 1
-                return
-            self._note_line(f"{path}[{index}]")
-            self._scan_value(f"{path}[{index}]")
-            index += 1
-            self._skip_comma()
-
-    def _scan_inline_table(self, path: str) -> None:
-        self._position += 1
-        while True:
-            self._skip(BLANK)
-            if self._is_at_end() or not KEY.match(self._text, self._position):
-                self._position += 1
-                return
-            self._scan_pair(path)
-            self._skip_comma()
-
-    def _skip_comma(self) -> None:
-        self._skip(BLANK)
-        if self._text.startswith(",", self._position):
-            self._position += 1
+            if self.path in self._last_index:
+                self.path += f"[{self._last_index[self.path]}]"
+        return self.path
