@@ -8,10 +8,10 @@ from fxframework import hookimpl
 from fxframework.registry import DeviceKind, StepKind, lazy, lazy_type, step_kinds
 
 DEVICES = (
-    ("target", "The emulated machine.", "TargetDevice", "open_target"),
-    ("trace_provider", "A provider of traces, with its buffer.", "TraceProvider", "open_provider"),
-    ("vmo", "A memory object of whole pages.", "VmoDevice", "open_vmo"),
-    ("log_socket", "A socket of log records, and the service behind it.", "LogSocket", "open_log"),
+    ("target", "The emulated machine.", "TargetDevice"),
+    ("trace_provider", "A provider of traces, with its buffer.", "TraceProvider"),
+    ("vmo", "A memory object of whole pages.", "VmoDevice"),
+    ("log_socket", "A socket of log records, and the service behind it.", "LogSocket"),
 )
 STEPS = {
     "target.run": "Let virtual time pass, and threads run.",
@@ -49,11 +49,11 @@ def fx_devices() -> Iterable[DeviceKind]:
         DeviceKind(
             name=name,
             title=title,
-            open=lazy(f"fx_emulator.steps:{function}"),
+            open=lazy(f"fx_emulator.steps:open_{'target' if name == 'target' else 'device'}"),
             parameters=lazy_type(f"fx_emulator.steps:{parameters}"),
             sample=scenario,
         )
-        for name, title, parameters, function in DEVICES
+        for name, title, parameters in DEVICES
     ]
 
 

@@ -21,7 +21,7 @@ from fx_emulator.memory import WORD, Memory, StoreFault
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.target import Target
 from fx_emulator.trace_buffer import HEADER_BYTES, MODES, PAGE, TraceEngine
-from fx_emulator.vmo import MOST_BYTES, Vmo
+from fx_emulator.vmo import MOST_BYTES
 from fxframework.kit.steps import Duration, Outcome, Run, parameter
 from fxframework.model.target import Program, SchedulerListener
 
@@ -312,26 +312,12 @@ class TraceProvider:
             raise ValueError(f"invalid size {self.size}: must be a multiple of {PAGE} bytes")
 
 
-def open_provider(parameters: TraceProvider, run: Run, name: str) -> TraceEngine:
-    """Add a provider to the target."""
-    engine: TraceEngine = run.target.target.trace_provider(
-        name, **attrs.asdict(parameters, recurse=False)
-    )
-    return engine
-
-
 @attrs.frozen
 class VmoDevice:
     """A memory object."""
 
     size: int = parameter(4096, help="bytes, rounded up to pages of 4096", least=0, most=MOST_BYTES)
     resizable: bool = parameter(False, help="whether its size may change")
-
-
-def open_vmo(parameters: VmoDevice, run: Run, name: str) -> Vmo:
-    """Add a VMO to the target."""
-    vmo: Vmo = run.target.target.vmo(name, **attrs.asdict(parameters, recurse=False))
-    return vmo
 
 
 @attrs.frozen
@@ -345,12 +331,11 @@ class LogSocket:
     )
 
 
-def open_log(parameters: LogSocket, run: Run, name: str) -> DatagramSocket:
-    """Add a log socket to the target."""
-    socket: DatagramSocket = run.target.target.log_socket(
-        name, **attrs.asdict(parameters, recurse=False)
-    )
-    return socket
+def open_device(parameters: TraceProvider | VmoDevice | LogSocket, run: Run, name: str) -> Any:
+    """Add a device to the target."""
+    add = {TraceProvider: "trace_provider", VmoDevice: "vmo", LogSocket: "log_socket"}
+    add_device = getattr(run.target.target, add[type(parameters)])
+    return add_device(name, **attrs.asdict(parameters, recurse=False))
 
 
 # --- Time ----------------------------------------------------------------------------------------
@@ -603,9 +588,7 @@ class FaultFull:
 
     def do(self, run: Run) -> Outcome:
         """Arm the fault."""
-        engine = run.device(self.device)
-        if not isinstance(engine, TraceEngine):
-            raise EmulatorError(f"device {self.device!r} is not a trace provider")
+        engine: TraceEngine = run.device(self.device)
         first_record = engine.records + engine.dropped + self.record
         engine.faults.append(faults.FullBuffer(first_record, self.count))
         return Outcome.ok()
@@ -621,8 +604,6 @@ class FaultDrop:
 
     def do(self, run: Run) -> Outcome:
         """Arm the fault."""
-        socket = run.device(self.device)
-        if not isinstance(socket, DatagramSocket):
-            raise EmulatorError(f"device {self.device!r} is not a socket")
+        socket: DatagramSocket = run.device(self.device)
         socket.faults.append(faults.DropDatagram(socket.attempts + self.datagram, self.count))
         return Outcome.ok()
