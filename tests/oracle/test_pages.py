@@ -308,3 +308,19 @@ def test_pages_have_one_dark_mode(name: str, pages: dict[str, Path], at_width: A
         )
     finally:
         browser.call("Emulation.setEmulatedMedia", features=[])
+
+
+@pytest.mark.parametrize(("name", "timeline"), [("several", "timeline"), ("runs", "timelines")])
+def test_pictures_zoom(name: str, timeline: str, pages: dict[str, Path], at_width: Any) -> None:
+    browser = at_width(pages[f"{name}.html"], 1200)
+    canvas = f"document.getElementById('{timeline}')"
+    whole = browser.evaluate("[view.from, view.to]")
+    browser.evaluate(f"{canvas}.dispatchEvent(new WheelEvent('wheel', {{deltaY: -300}}))")
+    start, stop = browser.evaluate("[view.from, view.to]")
+    assert whole[0] <= start < stop < whole[1]
+    browser.evaluate(f"{canvas}.dispatchEvent(new MouseEvent('dblclick'))")
+    assert browser.evaluate("[view.from, view.to]") == whole
+    flame = "document.querySelector('#flame, #flames canvas')"
+    browser.evaluate(f"rects.length = 0; {flame}.dispatchEvent(new MouseEvent('click'))")
+    assert browser.evaluate("recorded(rects, '#flame, #flames canvas')")  # drawn again
+    assert not browser.errors()

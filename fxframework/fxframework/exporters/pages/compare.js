@@ -108,7 +108,7 @@ function slice(name) {
   if (["faster", "fewer", "gone"].includes(verdict)) return ["#1e60c8", "#fff"];
   return [`rgb(${css("--neutral")})`, css("--ink")];
 }
-let span = [0, 1], whole = [0, 1], places = [];
+let view = null, places = [];
 function layout() {
   let y = RULER + 4;
   places = data.timelines.map((side, at) => {
@@ -128,12 +128,12 @@ function layout() {
 }
 function timelines() {
   const height = layout(), [pen, width] = sized(byId("timelines"), height);
-  const scale = width / (span[1] - span[0]);
-  const zero = -span[0] * scale;
-  ruler(pen, width, height, ...span);
+  const scale = width / (view.to - view.from);
+  const zero = -view.from * scale;
+  ruler(pen, width, height, view.from, view.to);
   data.timelines.forEach((side, at) => {
     side.slices.forEach(([track, depth, name, start, length]) => {
-      const [x, wide] = within((start - span[0]) * scale, length * scale, width);
+      const [x, wide] = within((start - view.from) * scale, length * scale, width);
       if (wide < 0) return;
       const y = places[at].tops[track] + depth * LANE, text = side.names[name];
       const [back, ink] = slice(text);
@@ -153,28 +153,8 @@ function timelines() {
 if (data.timelines.length && data.timelines.some((side) => side.slices.length)) {
   const all = data.timelines.flatMap((side) => side.slices);
   const first = Math.min(...all.map((one) => one[3])), last = Math.max(...all.map((one) => one[3] + one[4]));
-  whole = span = [first, Math.max(last, first + 1)];
-  const canvas = byId("timelines");
-  let held = null;
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    const box = canvas.getBoundingClientRect(), part = (event.clientX - box.left) / box.width;
-    const by = Math.exp(event.deltaY * 0.002), wide = Math.min((span[1] - span[0]) * by, whole[1] - whole[0]);
-    const at = span[0] + part * (span[1] - span[0]);
-    span = [at - part * wide, at + (1 - part) * wide];
-    timelines();
-  }, { passive: false });
-  canvas.addEventListener("mousedown", (event) => { held = [event.clientX, span]; });
-  addEventListener("mouseup", () => { held = null; });
-  canvas.addEventListener("mousemove", (event) => {
-    const box = canvas.getBoundingClientRect();
-    if (held) {
-      const by = (event.clientX - held[0]) / box.width * (held[1][1] - held[1][0]);
-      span = held[1].map((one) => one - by);
-      timelines();
-      return;
-    }
-    const at = span[0] + (event.clientX - box.left) / box.width * (span[1] - span[0]), y = event.clientY - box.top;
+  view = zoomable(byId("timelines"), [first, Math.max(last, first + 1)], timelines, (event) => {
+    const at = view.from + (event.offsetX / event.target.clientWidth) * (view.to - view.from), y = event.offsetY;
     let text = "";
     data.timelines.forEach((side, number) => side.slices.forEach(([track, depth, name, start, length]) => {
       const top = places[number].tops[track] + depth * LANE;
@@ -182,7 +162,6 @@ if (data.timelines.length && data.timelines.some((side) => side.slices.length)) 
     }));
     byId("time-tip").textContent = text;
   });
-  canvas.addEventListener("dblclick", () => { span = whole; timelines(); });
   pictures.push(timelines);
 } else hide("time-section");
 

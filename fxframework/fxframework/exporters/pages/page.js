@@ -77,6 +77,38 @@ function ruler(pen, width, height, from, to) {
   }
 }
 
+// Lets a canvas show a part of a span of time: scroll to zoom, drag to move, double-click to see
+// everything. `tell` gets the events of the mouse, `press` those of clicks. Returns the part.
+function zoomable(canvas, [first, last], draw, tell, press = () => {}) {
+  const view = { from: first, to: last };
+  view.show = (from, to) => {
+    const span = Math.min(Math.max(to - from, 10), last - first);
+    view.from = Math.min(Math.max(from, first), last - span);
+    view.to = view.from + span;
+    requestAnimationFrame(draw);
+  };
+  canvas.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && Math.abs(event.deltaY) < Math.abs(event.deltaX)) return;
+    event.preventDefault();
+    const part = event.offsetX / canvas.clientWidth, span = view.to - view.from;
+    const at = view.from + part * span, wide = span * Math.exp(event.deltaY * 0.002);
+    view.show(at - part * wide, at + (1 - part) * wide);
+  }, { passive: false });
+  let held = null;
+  canvas.addEventListener("pointerdown", (event) => { held = [event.clientX, view.from, view.to]; canvas.setPointerCapture(event.pointerId); });
+  canvas.addEventListener("pointerup", (event) => {
+    if (held && Math.abs(event.clientX - held[0]) < 3) press(event);
+    held = null;
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (!held) { tell(event); return; }
+    const shift = ((held[0] - event.clientX) / canvas.clientWidth) * (held[2] - held[1]);
+    view.show(held[1] + shift, held[2] + shift);
+  });
+  canvas.addEventListener("dblclick", () => view.show(first, last));
+  return view;
+}
+
 // A flame graph of frames [name, depth, left, width, …]; a click zooms to one, and on the top level
 // returns. `paint` gives colours of frame and text, `label` the text, `tell` what is said under the
 // mouse. Returns a function that draws it.

@@ -12,7 +12,6 @@ const ROW = 15, GAP = 6, HEAD = 16, COUNTER = 24, LOGS = 32;
 const LOG_ROWS = 2, LONGEST_LOG = 320;  // rows of texts of logs, and pixels of one
 const ERROR = 5;  // level of a log
 const TALL = 1200, MOST_ROWS = 10;  // pixels of all folded tracks, and levels of one
-let view = { from: 0, to: length };
 let found = "";
 let places = [], heads = [], logPlaces = [];
 
@@ -281,18 +280,6 @@ function overview() {
   pen.globalAlpha = 1;
 }
 
-function show(from, to) {
-  const span = Math.min(Math.max(to - from, 10), length);
-  from = Math.min(Math.max(from, 0), length - span);
-  view = { from, to: from + span };
-  requestAnimationFrame(draw);
-}
-
-function zoom(factor, at) {
-  const span = view.to - view.from, middle = view.from + span * at;
-  show(middle - span * factor * at, middle + span * factor * (1 - at));
-}
-
 const headAt = (y) => heads.find(([top]) => y >= top && y < top + HEAD);
 
 function describe(event) {
@@ -312,16 +299,8 @@ function describe(event) {
   tip.textContent = `${data.names[track.name[at]]}: ${open ? "never closed" : time(track.dur[at])}${bad}, from ${moment(track.start[at])}, ${where}`;
 }
 
-canvas.addEventListener("wheel", (event) => {
-  if (!event.ctrlKey && Math.abs(event.deltaY) < Math.abs(event.deltaX)) return;
-  event.preventDefault();
-  zoom(event.deltaY > 0 ? 1.25 : 0.8, event.offsetX / canvas.clientWidth);
-}, { passive: false });
-let drag = null;
-canvas.addEventListener("pointerdown", (event) => { drag = [event.clientX, view.from, view.to]; canvas.setPointerCapture(event.pointerId); });
-canvas.addEventListener("pointerup", (event) => {
-  const head = drag && Math.abs(event.clientX - drag[0]) < 3 && headAt(event.offsetY);
-  drag = null;
+const view = zoomable(canvas, [0, length], draw, describe, (event) => {
+  const head = headAt(event.offsetY);
   if (head) fold(head[1]);
 });
 foldAll.addEventListener("click", () => {
@@ -329,21 +308,15 @@ foldAll.addEventListener("click", () => {
   else foldable.forEach((able, at) => { if (able) unfolded.add(at); });
   draw();
 });
-canvas.addEventListener("pointermove", (event) => {
-  if (!drag) { describe(event); return; }
-  const shift = ((drag[0] - event.clientX) / canvas.clientWidth) * (drag[2] - drag[1]);
-  show(drag[1] + shift, drag[2] + shift);
-});
-canvas.addEventListener("dblclick", () => show(0, length));
 canvas.addEventListener("keydown", (event) => {
   const span = view.to - view.from;
   const moves = { w: [0.1, -0.1], s: [-0.1, 0.1], a: [-0.1, -0.1], d: [0.1, 0.1] };
   const move = moves[event.key.toLowerCase()];
-  if (move) show(view.from + span * move[0], view.to + span * move[1]);
+  if (move) view.show(view.from + span * move[0], view.to + span * move[1]);
 });
 byId("overview").addEventListener("pointerdown", (event) => {
   const span = view.to - view.from, at = (event.offsetX / event.target.clientWidth) * length;
-  show(at - span / 2, at + span / 2);
+  view.show(at - span / 2, at + span / 2);
 });
 byId("find").addEventListener("input", (event) => { found = event.target.value.toLowerCase(); draw(); });
 
@@ -368,7 +341,7 @@ document.title = data.title;
 byId("subtitle").textContent = `${moment(data.length)}; ${data.captures.length} capture${data.captures.length === 1 ? "" : "s"}` + (data.begins ? `; time 0 is ${data.begins}` : "");
 const jump = (row, start, span) => {
   row.dataset.start = start;
-  row.addEventListener("click", () => { show(start - span, start + 2 * span); canvas.scrollIntoView({ block: "start" }); });
+  row.addEventListener("click", () => { view.show(start - span, start + 2 * span); canvas.scrollIntoView({ block: "start" }); });
 };
 if (data.slowest.length) {
   table(byId("slowest"), ["name", "thread", "#start", "#duration"],
