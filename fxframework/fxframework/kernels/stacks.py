@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.io.spill import Spill
-from fxframework.kernels.arrays import I64
+from fxframework.kernels.arrays import I32, I64
 from fxframework.kernels.calls import NODE_SHIFT, TreeBuilder
 from fxframework.kernels.nesting import BEGIN, Nesting
 
@@ -56,8 +56,7 @@ class Stacks:
         """Return the stacks of slices by row, -1 for none; int64 of the shape of the rows."""
         stacks = np.full(rows.size, -1)
         is_slice = rows >= 0
-        nodes = self._nodes.array[rows[is_slice]] >> NODE_SHIFT
-        stacks[is_slice] = nodes - 1
+        stacks[is_slice] = nodes_of(self._nodes.array[rows[is_slice]]) - 1
         return stacks
 
     @property
@@ -69,3 +68,8 @@ class Stacks:
     def below(self) -> I64:
         """The stack below each stack, -1 for none, int64 of shape (stacks,)."""
         return self._tree.nodes()[0][1:].astype(np.int64) - 1
+
+
+def nodes_of(marks: I32) -> I32:
+    """Return the nodes of calls that a tree has marked (``TreeBuilder.add``)."""
+    return marks >> NODE_SHIFT

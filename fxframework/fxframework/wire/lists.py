@@ -76,6 +76,15 @@ class Listed(Field):
             return self.item.least()
         return int(self.item.layout.least)
 
+    def walker(self, *, big: bool) -> Any:
+        """Return the loop that finds the parts, if one can (``kernels.frames.Items``)."""
+        if big not in self.walkers:
+            assert self.walk is not None  # noqa: S101 (who asks knows)
+            size, head, *size_field = self.walk
+            pad = self.item.layout.family.pad
+            self.walkers[big] = frames_of().Items(size, head, pad, big, *size_field)
+        return self.walkers[big]
+
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
         terms = super().expressions()
@@ -296,11 +305,7 @@ def read_lists(many: Many, field: Listed, counts: NDArray[np.int64] | None) -> N
     if field.walk is None:
         many.hand_over(many.at() < many.limit if counts is None else counts != 0)
         return
-    walker = field.walkers.get(many.big)
-    if walker is None:
-        size, head, *size_field = field.walk
-        walker = frames_of().Items(size, head, family.pad, many.big, *size_field)
-        field.walkers[many.big] = walker
+    walker = field.walker(big=many.big)
     places = many.at()
     has_negative = counts is not None and int(counts.min()) < 0
     if counts is None:

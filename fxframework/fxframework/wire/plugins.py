@@ -76,9 +76,13 @@ def reader(
 
 
 def writer(
-    name: str, declared: Any, *, title: str = "", suffixes: tuple[str, ...] = (), **options: Any
-) -> Writer:
-    """Return the writer of a declared format. See ``reader``."""
+    name: str, declared: Any, *, title: str = "", suffixes: tuple[str, ...] = (),
+    salvaged_by: str = "", **options: Any,
+) -> Writer:  # fmt: skip
+    """Return the writer of a declared format. See ``reader``.
+
+    A class of its own, ``"module:CLASS"``, may copy what is sound (``verbs.copies.CopyReader``).
+    """
     load = _loaded(declared)
 
     def open_(sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics) -> RecordWriter:
@@ -100,9 +104,10 @@ def writer(
     def salvage(capture: Any, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
         """Write the sound records; yield what is left out."""
         del options
-        from fxframework.wire.verbs.copies import salvage
+        from fxframework.wire.verbs.copies import CopyReader, salvage
 
-        return salvage(load(), capture, sink)
+        made_by = lazy_type(salvaged_by)() if salvaged_by else CopyReader
+        return salvage(load(), capture, sink, made_by)
 
     def merge(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
         """Open a session that merges captures in the order of time."""

@@ -333,7 +333,7 @@ def fx_writers() -> Iterable[Writer]:
             title=PROFILE_TITLE,
             suffixes=PROFILE_SUFFIXES,
             extract=None,  # paths are sums of the whole file
-            salvage=lazy("fx_xray.write.profile:salvage"),
+            salvaged_by="fx_xray.read.profile:WholePaths",
             merge=None,
             accepts=frozenset(),
         ),

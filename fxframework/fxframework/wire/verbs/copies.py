@@ -22,6 +22,7 @@ from fxframework.wire.framing import PADDING, UNKNOWN
 from fxframework.wire.runs import REASONS, SIZE_RULE, Block, Run
 
 if TYPE_CHECKING:
+    from fxframework.errors import Rule
     from fxframework.io.limits import Limits
     from fxframework.io.sink import Sink
     from fxframework.io.source import Source
@@ -122,6 +123,27 @@ class CopyReader(BlockReader):
             yield self._taken()
         if self.as_objects:  # there was only a header
             yield self._taken()
+
+    def shortened(self, copies: Copies, ends: I64, rule: Rule, what: str) -> Copies:
+        """Return copies of records up to some bytes of the file; what is behind is lost, by a rule.
+
+        Records that are shorter then say so: they are of a format whose records say their size.
+        """
+        family = self.format.family
+        assert family.size is not None  # noqa: S101 (see above)
+        sizes = ends - copies.offsets
+        cut = np.flatnonzero(sizes < copies.sizes)
+        losses = list(copies.losses)
+        lost_bytes = (copies.sizes - sizes)[cut].tolist()
+        for end, nbytes in zip(ends[cut].tolist(), lost_bytes, strict=True):
+            message = f"{nbytes} bytes of {what}; left out"
+            losses.append(Loss(end, nbytes, self.format.base.record, message, rule.code, part=True))
+        losses.sort(key=lambda loss: loss.offset)
+        data = copies.joined().copy()
+        starts = np.cumsum(copies.sizes) - copies.sizes
+        numbers = (sizes[cut] - family.plus) // family.unit
+        family.places[family.size].put_many(data, starts[cut], numbers)
+        return Copies(data, starts, sizes, copies.offsets, losses)
 
     def _taken(self) -> Copies:
         """Return what was read since the last call, in the order of the file."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, BACK, CUSTOM, DATA, EVENT_TYPE, TYPED, UNWOUND
-from fx_xray.read.events import EVENT, Events
+from fx_xray.read.events import EVENT, Events, summed_by_function
 from fx_xray.read.log import Log
 from fx_xray.rules import RULES, TIME_BACK, TOO_DEEP, UNMATCHED_EXIT, UNWOUND_CALL
 from fxframework.io import arena
@@ -349,12 +349,9 @@ class Matcher:
         if self._far:
             functions, offsets, is_entry = map(np.concatenate, zip(*self._far, strict=True))
             self._far = []
-            far_ids, first_events, places = np.unique(
-                functions, return_index=True, return_inverse=True
-            )
-            ids = np.append(ids, far_ids.astype(np.int64))
-            calls = np.append(calls, np.bincount(places[is_entry], minlength=far_ids.size))
-            first_offsets = np.append(first_offsets, offsets[first_events])
+            sums = summed_by_function(functions, is_entry, offsets)
+            below = (ids, calls, first_offsets)
+            ids, calls, first_offsets = map(np.append, below, sums)
         return ids, calls, first_offsets, open_offsets
 
 

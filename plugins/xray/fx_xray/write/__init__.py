@@ -6,5 +6,5 @@
 - Tables: ``bulk``.
 - Parts: ``extract``; ``packer`` writes the events, ``buffers`` says which buffer and which clock
   each has.
-- Several captures: ``merge``. What is sound of one: ``salvage``, of a profile ``profile``.
+- Several captures: ``merge``. What is sound of one: ``salvage``.
 """
