@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,6 @@ class TreeRows:
         counts_of_types = np.bincount(self.types)
         self._seen = set(np.flatnonzero(counts_of_types).tolist())
         """The types that occur."""
-        self._paths: I32 | None = None
         self._weights: dict[str, I64 | None] = {}
         self._shared: dict[int, bytes] = {}
 
@@ -150,7 +149,7 @@ class TreeRows:
     def _weigh(self, name: str) -> I64 | None:
         """Return the bytes of strings before each row; None if all strings are short."""
         values = self.values
-        names = self.node_names()
+        names = self.node_names
         lengths = self.vmo.pool.pool.array("lengths")
         text_lengths = self.vmo.texts.lengths[:-1]
         used_lengths = text_lengths[values.uses > 0]
@@ -185,9 +184,11 @@ class TreeRows:
 
     def _nodes(self, start: int, stop: int) -> Columns:
         def links() -> I32:
-            counts = np.bincount(self.vmo.link_owners, minlength=self.order.count)
-            return counts[start:stop].astype(np.int32)
+            owners = self.vmo.link_owners
+            owners = owners[slice(*np.searchsorted(owners, [start, stop]))]
+            return np.bincount(owners - start, minlength=stop - start).astype(np.int32)
 
+        @cache
         def units() -> I32:
             nodes = self.order.nodes[start:stop]
             node_units = gathered(self.values.units, gathered(self.values.node_rows, nodes))
@@ -198,12 +199,13 @@ class TreeRows:
             "offset": lambda: offsets_of(units()),
             "id": lambda: np.arange(start, stop, dtype=np.int32),
             "parent": lambda: self.order.parents[start:stop],
-            "name": lambda: self.node_names()[start:stop],
-            "path": lambda: self.paths()[start:stop],
+            "name": lambda: self.node_names[start:stop],
+            "path": lambda: self.paths[start:stop],
             "links": links,
             "inspect_block": lambda: units().view(np.uint32),
         }
 
+    @cached_property
     def node_names(self) -> I32:
         """Return the codes of the names of all nodes, by id."""
         names = np.empty(self.order.count, np.int32)
@@ -211,12 +213,10 @@ class TreeRows:
         names[1:] = self._names(gathered(self.values.node_rows, self.order.nodes[1:]))
         return names
 
+    @cached_property
     def paths(self) -> I32:
         """Return the codes of the paths of all nodes, by id."""
-        if self._paths is None:
-            names = self.node_names()
-            self._paths = paths(self.vmo.pool, self.vmo.nbytes, names, self.order)
-        return self._paths
+        return paths(self.vmo.pool, self.vmo.nbytes, self.node_names, self.order)
 
     # --- Properties -------------------------------------------------------------------------------
 

@@ -42,8 +42,6 @@ PART: Final = 8
 """A run has the records of this part of the file, if all are small."""
 ASKS: Final = 2
 """Why framing stops before damage (``kernels.frames``)."""
-LARGEST_SOUND: Final = 1 << wire.MAX_ORDER
-"""Units of the largest block that the reference writes."""
 SEARCHED: Final = 1 << 16
 """Units that are searched together for the end of zeros."""
 TEXTS: Final = (TYPES.NAME, TYPES.STRING_REFERENCE, TYPES.BUFFER_VALUE)
@@ -139,6 +137,11 @@ class Gathered:
         return self._columns.pop(name)[: self.count]
 
 
+def at_rows(column: NDArray[Any], rows: I64) -> NDArray[Any]:
+    """Return some rows of a column, which ascend: if there are as many, these are all of them."""
+    return column if rows.size == column.size else column.take(rows)
+
+
 @attrs.define(eq=False, slots=False)
 class Run:
     """Records that follow one another, in the order of the file. Arrays have a row for each."""
@@ -152,8 +155,7 @@ class Run:
     orders: U8
     end: int
     """The byte behind the last record."""
-    noted: Noted
-    """Findings about places, sizes and types."""
+    noted: Noted = attrs.field(factory=Noted)
 
     @functools.cached_property
     def type_numbers(self) -> I64:
@@ -179,11 +181,11 @@ class Run:
         """The first two words of each block. The bytes behind the last unit have those at 0."""
         starts = wire.UNIT * self.units
         is_behind = self.units[-1] == self.blocks.units
-        first_words, second_words = (starts, starts + WORD)
+        second_words = starts + WORD
         if is_behind:
-            first_words[-1] = second_words[-1] = 0
+            starts[-1] = second_words[-1] = 0
         integers = self.blocks.numbers.integers
-        return integers(first_words, WORD, big=False), integers(second_words, WORD, big=False)
+        return integers(starts, WORD, big=False), integers(second_words, WORD, big=False)
 
     @functools.cached_property
     def texts(self) -> I64:
@@ -192,14 +194,14 @@ class Run:
 
     def sizes(self, rows: I64) -> I64:
         """Return the bytes of some blocks."""
-        sizes: I64 = wire.ORDER_SIZE(self.orders[rows].astype(np.int64))
+        sizes: I64 = wire.ORDER_SIZE(at_rows(self.orders, rows).astype(np.int64))
         return sizes
 
     def fields(self, type: int, names: Sequence[str], rows: I64) -> list[I64]:
         """Return fields of some blocks, which are of one type, or of types that have these."""
         places = [self.blocks.classes[type].layout.place(name) for name in names]
         offsets = {place.offset for place in places}
-        words = {offset: self.words[offset // WORD].take(rows) for offset in offsets}
+        words = {offset: at_rows(self.words[offset // WORD], rows) for offset in offsets}
         return [place.of(words[place.offset]) for place in places]
 
     def forget(self) -> None:
@@ -225,24 +227,29 @@ class Run:
     @functools.cached_property
     def findings(self) -> I64:
         """What is wrong with each record by itself, as ``Noted.in_order`` has it."""
+        large = np.flatnonzero(self.orders > wire.MAX_ORDER)
+        self.note(rules.LARGE_BLOCK, large, self.sizes(large))
+        unknown = np.flatnonzero(self.types == wire.UNKNOWN_BLOCK)
+        first_word = wire.FIRST_WORDS[self.blocks.layout]
+        self.note(rules.UNKNOWN_TYPE, unknown, first_word.type.of(self.words[0][unknown]))
         self._note_reserved()
         for type, rows in self.rows.items():
             if type == TYPES.BOOL_VALUE:
                 values = self.words[1].take(rows)
                 is_wrong = (values < 0) | (values > 1)
-                self._note(rules.INVALID_BOOL, rows[is_wrong], values[is_wrong])
+                self.note(rules.INVALID_BOOL, rows[is_wrong], values[is_wrong])
             elif type == TYPES.RESERVED:
-                self._note(rules.RESERVED_BLOCK, rows, type)
+                self.note(rules.RESERVED_BLOCK, rows, type)
             elif type == TYPES.HEADER:
-                self._note(rules.SECOND_HEADER, rows[self.units[rows] > 0], type)
+                self.note(rules.SECOND_HEADER, rows[self.units[rows] > 0], type)
         if not self.first and self.types[0] == TYPES.HEADER:
             self._note_header()
         elif not self.first:
-            self._note(rules.NO_HEADER, np.zeros(1, np.int64), int(self.types[0]))
+            self.note(rules.NO_HEADER, np.zeros(1, np.int64), int(self.types[0]))
         return self.noted.in_order()
 
-    def _note(self, rule: Rule, rows: I64, values: Any) -> None:
-        """Note a finding about some rows."""
+    def note(self, rule: Rule | I64, rows: I64, values: Any) -> None:
+        """Note findings about some rows; ``rule`` may be a column of numbers."""
         records = self.first + rows
         self.noted.add(rule, self.units[rows], values, records)
 
@@ -255,7 +262,7 @@ class Run:
         strays[1] &= ~strays[0]
         for words, is_stray in zip(self.words, strays, strict=True):
             rows = np.flatnonzero(is_stray)
-            self._note(rules.RESERVED_BITS_SET, rows, words[rows])
+            self.note(rules.RESERVED_BITS_SET, rows, words[rows])
 
     def _note_header(self) -> None:
         """Note what is wrong with the header, which is the first record."""
@@ -293,13 +300,11 @@ class Records(NamedTuple):
 
     units: I64
     types: U8
-    kinds: U8
-    """The types as they are in the file."""
     sizes: I64
 
     def at(self, rows: slice | NDArray[np.bool_]) -> Records:
         """Return some of them."""
-        return Records(self.units[rows], self.types[rows], self.kinds[rows], self.sizes[rows])
+        return Records(self.units[rows], self.types[rows], self.sizes[rows])
 
 
 class _Found:
@@ -318,8 +323,7 @@ class _Found:
 
     def add_stretch(self, unit: int, type: int) -> None:
         """Add a stretch without blocks."""
-        none = np.zeros(1, np.uint8)
-        self.add(Records(np.full(1, unit), none + np.uint8(type), none, none.astype(np.int64)))
+        self.add(Records(np.full(1, unit), np.full(1, type, np.uint8), np.zeros(1, np.int64)))
 
     def joined(self) -> Records:
         """Return all of them."""
@@ -344,7 +348,7 @@ class Blocks:
         """How much of the file the runs so far have."""
         room_of_part = max(LEAST_ROOM, self.units // PART)
         self._room = min(ROOM, room_of_part)
-        self._max_record = limits.max_record or data.size
+        self._most_units = (limits.max_record or data.size) // wire.UNIT
         base = wire.FAMILIES[self.layout]
         whole_units = data[: wire.UNIT * self.units]
         self._frames = frames_of_records(whole_units, base, room=self._room)
@@ -374,28 +378,16 @@ class Blocks:
             records.add_stretch(unit, wire.DAMAGED)
             unit += 1
         joined, unit = self._with_joined_zeros(records.joined(), unit)
-        units, types, kinds, sizes = joined
-        noted = Noted()
-
-        def note(rule: Rule, where: NDArray[np.bool_], values: NDArray[Any]) -> None:
-            rows = np.flatnonzero(where)
-            records_of_rows = first_record + rows
-            noted.add(rule, units[rows], values[rows], records_of_rows)
-
-        for damaged, numbers, values in records.damage:
-            damaged_records = first_record + np.searchsorted(units, damaged)
-            noted.add(numbers, damaged, values, damaged_records)
-        largest_size = int(sizes.max())
-        if wire.UNIT * largest_size > self._max_record:
-            is_over = wire.UNIT * sizes > self._max_record
-            note(rules.BLOCK_OVER_LIMIT, is_over, wire.UNIT * sizes)
-            types[is_over] = wire.DAMAGED
-            sizes[is_over] = 0
-        if largest_size > LARGEST_SOUND:
-            note(rules.LARGE_BLOCK, sizes > LARGEST_SOUND, wire.UNIT * sizes)
-        note(rules.UNKNOWN_TYPE, types == wire.UNKNOWN_BLOCK, kinds)
+        units, types, sizes = joined
         end = min(wire.UNIT * unit, self.data.size)
-        return Run(self, first_record, units, types, ORDERS[sizes], end, noted), unit
+        run = Run(self, first_record, units, types, ORDERS[sizes], end)
+        for damaged_units, numbers, values in records.damage:
+            run.note(numbers, np.searchsorted(units, damaged_units), values)
+        over_limit = np.flatnonzero(sizes > self._most_units)
+        run.note(rules.BLOCK_OVER_LIMIT, over_limit, run.sizes(over_limit))
+        run.types[over_limit] = wire.DAMAGED
+        run.orders[over_limit] = 0
+        return run, unit
 
     def _read(self, unit: int, records: _Found) -> int:
         """Read records from a unit on, until there is no room for more; return the unit behind."""
@@ -409,12 +401,11 @@ class Blocks:
             count, stop_reason = frames.read(
                 wire.UNIT * unit, self._room - records.count, wire.UNIT * self.units
             )
-            kinds = frames.kinds_found[:count].astype(np.uint8)
-            types = kinds.copy()
+            types = frames.kinds_found[:count].astype(np.uint8)
             types[frames.entries[:count] < 0] = wire.UNKNOWN_BLOCK
             sizes = frames.sizes[:count] // wire.UNIT
             units = frames.places[:count] // wire.UNIT
-            records.add(Records(units, types, kinds, sizes))
+            records.add(Records(units, types, sizes))
             unit = frames.next // wire.UNIT
             if stop_reason == ASKS:
                 unit = self._add_tail(unit, records)
@@ -503,8 +494,7 @@ class Blocks:
         types = np.where(kinds[path] < len(self.classes), kinds[path], wire.UNKNOWN_BLOCK)
         types[is_cut[path]] = wire.DAMAGED
         whole_sizes = np.where(is_cut, 0, sizes)
-        kinds_found = kinds[path].astype(np.uint8)
-        records.add(Records(unit + path, types.astype(np.uint8), kinds_found, whole_sizes[path]))
+        records.add(Records(unit + path, types.astype(np.uint8), whole_sizes[path]))
         past = int(rules.BLOCK_PAST_THE_END)
         no_block = int(rules.NO_BLOCK)
         numbers = np.where(is_of_known_type[damaged_places], past, no_block)

@@ -15,7 +15,7 @@ from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.format import TYPES
 from fx_inspect.read import tables
-from fx_inspect.read.blocks import Blocks, Gathered, Noted, Run
+from fx_inspect.read.blocks import Blocks, Gathered, Noted, Run, at_rows
 from fx_inspect.read.chains import bounds_of, end_of_part
 from fx_inspect.read.texts import Texts
 from fxframework.errors import Rule
@@ -112,15 +112,15 @@ class GatheredValues:
         if not run.first:
             is_value[0] = False  # index 0 is the root, whatever its block is
         rows = np.flatnonzero(is_value)
-        types = run.type_numbers[rows]
+        types = at_rows(run.type_numbers, rows)
         parents, names = run.fields(TYPES.NODE_VALUE, ("parent", "name"), rows)
         self.columns.add(
-            units=run.units[rows],
+            units=at_rows(run.units, rows),
             types=types,
             kinds=KINDS.take(types),
             parents=parents,
             names=names,
-            words=run.words[1].take(rows),
+            words=at_rows(run.words[1], rows),
         )
 
 
