@@ -272,9 +272,8 @@ class GraphDifference:
     """Two graphs, with functions matched by name."""
 
     sides: tuple[CallGraph, CallGraph]
-    names: Sequence[str]
-    """Names of the functions of both; nodes are numbered from 1 on in this order."""
     nodes: Mapping[str, tuple[Spread | None, Spread | None]]
+    """Spreads by name, in the order in which nodes are numbered from 1 on."""
     edges: Mapping[tuple[str | None, str], tuple[Spread | None, Spread | None]]
     """Spreads by the names of caller (None: no caller) and callee; None if a side has no call."""
 
@@ -296,26 +295,30 @@ class GraphDifference:
 
 def difference(first: CallGraph, second: CallGraph) -> GraphDifference:
     """Compare two graphs. If functions of one graph share a name, the first one counts."""
-    names: dict[str, None] = {}
-    nodes: dict[str, list[Spread | None]] = {}
-    edges: dict[tuple[str | None, str], list[Spread | None]] = {}
-    for side, graph in enumerate((first, second)):
-        for node in graph.nodes.values():
-            name = node.function.name
-            names.setdefault(name)
-            spreads_of_sides = nodes.setdefault(name, [None, None])
-            spreads_of_sides[side] = spreads_of_sides[side] or node.spread
-        for (caller, callee), spread in graph.edges.items():
-            caller_name = None if caller == ROOT else graph.nodes[caller].function.name
-            callee_name = graph.nodes[callee].function.name
-            spreads_of_sides = edges.setdefault((caller_name, callee_name), [None, None])
-            spreads_of_sides[side] = spreads_of_sides[side] or spread
+    (nodes_before, edges_before), (nodes_after, edges_after) = map(_by_name, (first, second))
     return GraphDifference(
         sides=(first, second),
-        names=list(names),
-        nodes={name: (before, after) for name, (before, after) in nodes.items()},
-        edges={ends: (before, after) for ends, (before, after) in edges.items()},
+        nodes={
+            name: (nodes_before.get(name), nodes_after.get(name))
+            for name in nodes_before | nodes_after
+        },
+        edges={
+            ends: (edges_before.get(ends), edges_after.get(ends))
+            for ends in edges_before | edges_after
+        },
     )
+
+
+def _by_name(graph: CallGraph) -> tuple[dict[str, Spread], dict[tuple[str | None, str], Spread]]:
+    """Return the spreads of nodes by name, and those of edges by the names of both ends."""
+    nodes: dict[str, Spread] = {}
+    edges: dict[tuple[str | None, str], Spread] = {}
+    for node in graph.nodes.values():
+        nodes.setdefault(node.function.name, node.spread)
+    for (caller, callee), spread in graph.edges.items():
+        caller_name = None if caller == ROOT else graph.nodes[caller].function.name
+        edges.setdefault((caller_name, graph.nodes[callee].function.name), spread)
+    return nodes, edges
 
 
 def dot_of_difference(
@@ -330,7 +333,7 @@ def dot_of_difference(
 
     The darkest red means at least twice as much, the darkest green means gone.
     """
-    numbers = {name: number for number, name in enumerate(difference.names, 1)}
+    numbers = {name: number for number, name in enumerate(difference.nodes, 1)}
     yield "digraph xrayDiff {"
     yield "node [shape=record];"
     for (caller, callee), pair in difference.edges.items():

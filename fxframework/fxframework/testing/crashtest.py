@@ -314,17 +314,36 @@ def crashtest(
     return _Checker(subject, check, final, torn=torn).report(every)
 
 
+class _Check:
+    """A check, and which arguments it takes beside the image."""
+
+    def __init__(self, function: Check) -> None:
+        self.function = function
+        self.takes_notes = _takes_notes(function)
+        self.takes_before = takes_before(function)
+
+    def error(self, image: bytes, before: bytes | None, notes: list[Any]) -> Exception | None:
+        """Return the exception that it raises, or one for False; None if it accepts the image."""
+        arguments = [image, notes] if self.takes_notes else [image]
+        keywords: dict[str, Any] = {"before": before} if self.takes_before else {}
+        try:
+            answer = self.function(*arguments, **keywords)
+        except Exception as error:  # noqa: BLE001 (any exception is a verdict)
+            return error
+        if isinstance(answer, bool | np.bool_) and not answer:
+            return AssertionError("the check returned False")
+        return None
+
+
 class _Checker:
     """Applies a check to images."""
 
     def __init__(self, memory: Stores, check: Check, final: Check | None, *, torn: bool) -> None:
         self.memory = memory
-        self.check = check
-        self.finals = final_checks(check, final)
+        self.check = _Check(check)
+        self.finals = [_Check(function) for function in final_checks(check, final)]
         self.torn = torn
         self.images = 0
-        self.notes = _takes_notes(check)
-        self.before = takes_before(check)
 
     def report(self, every: int) -> CrashReport:
         stores = self.memory.stores
@@ -357,99 +376,64 @@ class _Checker:
     def check_end(self, store_number: int, image: bytes, old_word: int) -> Failure | None:
         """Check what must hold when the writer has ended."""
         for check in self.finals:
-            error = self.verdict(check, image, store_number, None)
+            error = check.error(image, None, self.memory.notes(store_number))
             if error is not None:
-                failure = self.failure(store_number, old_word, None, error, image)
+                _, _, size = self.last_store(store_number)
+                failure = self.failure(store_number, old_word, size, error, image)
                 return attrs.evolve(failure, final=True)
         return None
 
     def check_image(self, store_number: int, image: bytearray, old_word: int) -> Failure | None:
         """Check the image after some stores, and before that its torn variants."""
         image_before: bytes | None = None
-        if store_number and self.before:
-            offset, _, size = self.memory.store(store_number)
-            memory_before = bytearray(image)
-            memory_before[offset : offset + size] = old_word.to_bytes(size, "little")
-            image_before = bytes(memory_before)
-        for landed in self.torn_parts(store_number):
-            failure = self.check_torn(store_number, image, old_word, landed, image_before)
-            if failure is not None:
-                return failure
-        image_bytes = bytes(image)
-        error = self.verdict(self.check, image_bytes, store_number, image_before)
-        return (
-            None
-            if error is None
-            else self.failure(store_number, old_word, None, error, image_bytes)
-        )
-
-    def torn_parts(self, number: int) -> range:
-        """Return the numbers of low bytes that a torn store may write."""
-        if not self.torn or not number:
-            return range(0)
-        _, _, size = self.memory.store(number)
-        return range(1, size)
-
-    def check_torn(
-        self,
-        store_number: int,
-        image: bytearray,
-        old_word: int,
-        landed: int,
-        image_before: bytes | None,
-    ) -> Failure | None:
-        offset, value, size = self.memory.store(store_number)
-        mask = (1 << 8 * landed) - 1  # the low bytes come from the new word, the others stay
-        word = (old_word & ~mask) | (value & mask)
-        if word in {old_word, value}:
-            return None  # same as an image that is checked anyway
-        torn = bytearray(image)
-        torn[offset : offset + size] = word.to_bytes(size, "little")
-        torn_image = bytes(torn)
-        # Notes made after the store do not apply yet.
-        error = self.verdict(self.check, torn_image, store_number - 1, image_before)
-        if error is None:
-            return None
-        return self.failure(store_number, old_word, landed, error, torn_image)
-
-    def verdict(
-        self, check: Check, image: bytes, number: int, image_before: bytes | None
-    ) -> BaseException | None:
-        """Return the exception that a check raises; None if it accepts the image."""
-        if check is self.check:
+        if store_number and self.check.takes_before:
+            image_before = self.changed(image, store_number, old_word)
+        _, _, size = self.last_store(store_number)
+        for landed, variant in self.variants(store_number, image, old_word):
             self.images += 1
-            wants_notes = self.notes
-            wants_before = self.before
-        else:
-            wants_notes = _takes_notes(check)
-            wants_before = takes_before(check)
-        keywords: dict[str, Any] = {"before": image_before} if wants_before else {}
-        notes = [self.memory.notes(number)] if wants_notes else []
-        try:
-            answer = check(image, *notes, **keywords)
-        except Exception as error:  # noqa: BLE001 (any exception is a verdict)
-            return error
-        if isinstance(answer, bool | np.bool_) and not answer:
-            return AssertionError("the check returned False")
+            # Notes made after a store that is torn do not apply yet.
+            notes = self.memory.notes(store_number - (landed < size))
+            error = self.check.error(variant, image_before, notes)
+            if error is not None:
+                return self.failure(store_number, old_word, landed, error, variant)
         return None
 
+    def variants(
+        self, store_number: int, image: bytearray, old_word: int
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield the images with a part of the last store, if wanted, and with all of it.
+
+        Before each is the number of low bytes that landed.
+        """
+        _, value, size = self.last_store(store_number)
+        for landed in range(1, size) if self.torn and store_number else ():
+            mask = (1 << 8 * landed) - 1  # the low bytes come from the new word, the others stay
+            word = (old_word & ~mask) | (value & mask)
+            if word not in {old_word, value}:  # others are images that are checked anyway
+                yield landed, self.changed(image, store_number, word)
+        yield size, bytes(image)
+
+    def last_store(self, store_number: int) -> tuple[int, int, int]:
+        """Return offset, value and size of the store before an image."""
+        return self.memory.store(store_number) if store_number else NO_STORE
+
+    def changed(self, image: bytearray, store_number: int, word: int) -> bytes:
+        """Return an image with another word in place of the last store's."""
+        offset, _, size = self.last_store(store_number)
+        changed = bytearray(image)
+        changed[offset : offset + size] = word.to_bytes(size, "little")
+        return bytes(changed)
+
     def failure(
-        self,
-        store_number: int,
-        old_word: int,
-        landed: int | None,
-        error: BaseException,
-        image: bytes,
+        self, store_number: int, old_word: int, landed: int, error: Exception, image: bytes
     ) -> Failure:
-        offset, value, size = NO_STORE
-        if store_number:
-            offset, value, size = self.memory.store(store_number)
+        offset, value, size = self.last_store(store_number)
         return Failure(
             store=store_number,
             offset=offset,
             old=old_word,
             new=value,
-            landed=size if landed is None else landed,
+            landed=landed,
             size=size,
             error=error,
             image=image,
