@@ -146,20 +146,19 @@ def spreads(
     nested = _nested_of_groups(group, groups, parent, length)
     own = np.subtract(totals_of_all, nested, out=nested)
     np.maximum(own, 0, out=own)
+    sums: dict[str, NDArray[Any]] = {
+        "count": counts,
+        "unfinished": unfinished,
+        "sum": totals,
+        "own": own,
+    }
     if stands_for is not None:
         counted = np.arange(group.size)
         if chosen.size:
             counted = np.flatnonzero(chosen)
         counts[:] = 0
         np.add.at(counts, group[counted], stands_for[counted])
-        unknown = np.full(groups, -1.0)
-        sums = {
-            "count": counts,
-            "unfinished": unfinished,
-            "sum": totals,
-            "own": own,
-            "deviation": unknown,
-        }
+        sums["deviation"] = np.full(groups, -1.0)
         return Spreads(sums, np.zeros(0, np.int64), np.zeros(groups, np.int64))
     starts = np.cumsum(counts) - counts
     ended_group = group if every_call else group[is_counted]
@@ -167,13 +166,7 @@ def spreads(
     order = stable_order(ended_group.astype(np.int64, copy=False))
     lengths = lengths.copy() if order is None else gathered(lengths, order)
     _place_ranks(lengths, starts, counts, ordered=ordered)
-    sums = {
-        "count": counts,
-        "unfinished": unfinished,
-        "sum": totals,
-        "own": own,
-        "deviation": _deviations(lengths, starts, counts),
-    }
+    sums["deviation"] = _deviations(lengths, starts, counts)
     return Spreads(sums, lengths, starts)
 
 

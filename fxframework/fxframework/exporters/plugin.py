@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from fxframework import hookimpl
 from fxframework.analysis.figures import FIGURES
@@ -43,12 +44,22 @@ WEIGHT = Option(
     "unit of the numbers: ns, count (calls), or ticks (the capture's own units)",
     choices=("ns", "count", "ticks"),
 )
+THREAD = Option("thread", True, "begin each stack with its thread; no: sum over threads")
 DEPTH = Option(
     "depth",
     1000,
     "greatest nesting; deeper calls count for the call at that depth",
     most=MOST,
 )
+COLUMNAR: dict[str, Any] = {
+    "accepts": frozenset(STANDARD_TABLES),
+    "options": (TABLE,),
+    "binary": True,
+    "rows": NO_ROWS,
+    "extra": "arrow",
+    "folders": True,
+}
+"""What exporters for columnar tools have in common."""
 
 
 def _figure(name: str, purpose: str, default: str) -> Option:
@@ -165,26 +176,16 @@ EXPORTERS = (
     Exporter(
         name="arrow",
         title="one table as an Arrow IPC file; all tables in a folder, OUT/",
-        accepts=frozenset(STANDARD_TABLES),
         suffixes=(".arrow", ".feather"),
         open=lazy("fxframework.exporters.columnar:open_arrow"),
-        options=(TABLE,),
-        binary=True,
-        rows=NO_ROWS,
-        extra="arrow",
-        folders=True,
+        **COLUMNAR,
     ),
     Exporter(
         name="parquet",
         title="one table as a Parquet file; all tables in a folder, OUT/",
-        accepts=frozenset(STANDARD_TABLES),
         suffixes=(".parquet",),
         open=lazy("fxframework.exporters.columnar:open_parquet"),
-        options=(TABLE,),
-        binary=True,
-        rows=NO_ROWS,
-        extra="arrow",
-        folders=True,
+        **COLUMNAR,
     ),
     Exporter(
         name="duckdb",
@@ -203,13 +204,7 @@ EXPORTERS = (
         accepts=CALLS,
         suffixes=(".folded", ".folded.gz"),
         open=lazy("fxframework.exporters.folded:FoldedExport"),
-        options=(
-            WEIGHT,
-            Option("thread", True, "begin each stack with its thread; no: sum over threads"),
-            BY,
-            DEPTH,
-            SHORTEN,
-        ),
+        options=(WEIGHT, THREAD, BY, DEPTH, SHORTEN),
     ),
     Exporter(
         name="flamegraph",
@@ -217,13 +212,7 @@ EXPORTERS = (
         accepts=CALLS,
         suffixes=(".svg", ".svg.gz"),
         open=lazy("fxframework.exporters.flamegraph:FlameExport"),
-        options=(
-            WEIGHT,
-            Option("thread", True, "begin with a frame for each thread; no: sum over threads"),
-            BY,
-            DEPTH,
-            SHORTEN,
-        ),
+        options=(WEIGHT, THREAD, BY, DEPTH, SHORTEN),
     ),
     Exporter(
         name="speedscope",

@@ -147,6 +147,8 @@ TICKS = Column("ticks", "u8", "raw time as recorded", "ticks")
 THREAD = Column("thread", "i4", "id of the thread in `threads`; -1 none")
 CATEGORY = Column("category", "code", "category")
 NAME = Column("name", "code", "name")
+EVENT = (TS, TICKS, THREAD, CATEGORY, NAME)
+"""The columns that tables of events on threads begin with."""
 
 _TABLES = (
     TableSchema(
@@ -184,11 +186,7 @@ _TABLES = (
         "instants",
         "a moment on a thread, or of an asynchronous operation",
         (
-            TS,
-            TICKS,
-            THREAD,
-            CATEGORY,
-            NAME,
+            *EVENT,
             Column("scope", "u1", "how far it reaches; 255 asynchronous", values=SCOPES),
             Column("id", "u8", "correlation id of an asynchronous instant, else 0"),
         ),
@@ -197,11 +195,7 @@ _TABLES = (
         "counters",
         "one sampled value of one series",
         (
-            TS,
-            TICKS,
-            THREAD,
-            CATEGORY,
-            NAME,
+            *EVENT,
             Column("id", "u8", "counter id"),
             Column("series", "code", "the series within the counter"),
             Column("value", "f8", "the value, rounded to a double"),
@@ -213,11 +207,7 @@ _TABLES = (
         "flows",
         "one point of a flow",
         (
-            TS,
-            TICKS,
-            THREAD,
-            CATEGORY,
-            NAME,
+            *EVENT,
             Column("id", "u8", "correlation id"),
             Column("phase", "u1", "which point of the flow", values=FLOW_PHASES),
             Column("slice", "i8", "row of the enclosing slice; -1 none"),
