@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.kernels.arrays import I64, U8
-from fxframework.kernels.sorting import places_among
+from fxframework.kernels.sorting import places_among, stable_order
 from fxframework.kit.lossless import DamagedRecord, PaddingRecord, UnknownRecord
 from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture, Window
@@ -105,6 +106,8 @@ class CopyReader(BlockReader):
         """Places, sizes, and numbers of rules (or SOUND, WITHOUT_RULE), in no order."""
         self.as_objects: list[tuple[int, int, int]] = []
         """The same of records that were read as objects."""
+        self.losses: list[tuple[int, Loss]] = []
+        """What a format puts in or leaves out by itself, by place."""
 
     def copy(self, sink: Sink, left_out: I64 | None = None) -> Iterator[Loss]:
         """Write all records but those at some offsets, sorted; yield the losses.
@@ -148,21 +151,35 @@ class CopyReader(BlockReader):
     def _taken(self) -> Copies:
         """Return what was read since the last call, in the order of the file."""
         by_objects = np.array(self.as_objects, np.int64).reshape(-1, 3).T
-        columns = zip(*self.stretches, tuple(by_objects), strict=True)
-        places, sizes, numbers = (np.concatenate(column) for column in columns)
+        stretches = zip(*self.stretches, tuple(by_objects), strict=True)
+        places, sizes, numbers = (np.concatenate(column) for column in stretches)
         self.stretches = []
         self.as_objects = []
         # The rows of a run come class by class, those of objects behind them.
-        order = np.argsort(places, kind="stable")
-        is_sound = numbers[order] == SOUND
-        sound = order[is_sound]
-        lost = order[~is_sound]
-        of_lost = (places[lost].tolist(), sizes[lost].tolist(), numbers[lost].tolist())
-        losses = list(map(self._loss, *of_lost))
-        offsets = places[sound]
-        return Copies(self.source.data, offsets, sizes[sound], offsets, losses)
+        order = stable_order(places)
+        if order is not None:
+            places = places[order]
+            sizes = sizes[order]
+            numbers = numbers[order]
+        sound = np.flatnonzero(numbers == SOUND)
+        lost = np.flatnonzero(numbers != SOUND)
+        columns = self.completed(places[sound], sizes[sound])
+        places_of_lost = places[lost].tolist()
+        of_lost = map(self.loss, places_of_lost, sizes[lost].tolist(), numbers[lost].tolist())
+        losses = [*self.losses, *zip(places_of_lost, of_lost, strict=True)]
+        losses.sort(key=operator.itemgetter(0))
+        self.losses = []
+        return Copies(*columns, [loss for _, loss in losses])
 
-    def _loss(self, offset: int, nbytes: int, number: int) -> Loss:
+    def completed(self, places: I64, sizes: I64) -> tuple[U8, I64, I64, I64]:
+        """Return data, and starts, sizes and offsets of the records at some places in it.
+
+        A format may put further ones between them.
+        """
+        return self.source.data, places, sizes, places
+
+    def loss(self, offset: int, nbytes: int, number: int) -> Loss:
+        """Return what is said of a stretch that is not a record."""
         message = f"{nbytes} bytes are not a record; left out"
         if number == WITHOUT_RULE:
             return Loss(offset, nbytes, "padding", message)

@@ -23,7 +23,7 @@ from fx_trace.read.blocks import TraceBlocks, koids_of
 from fx_trace.read.buffer import BufferHeader
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.decoder import RecordReader
-from fx_trace.read.frames import FAMILIES, LEAST, SPECIAL, resumption
+from fx_trace.read.frames import FAMILIES, LEAST, resumption
 from fx_trace.read.image import BufferCapture
 from fx_trace.read.rows import TIMED
 from fx_trace.records import (
@@ -41,13 +41,14 @@ from fx_trace.records import (
     TraceInfo,
     TraceRecord,
     UserspaceObject,
+    class_of,
 )
 from fx_trace.write.rewriter import BufferWriter, TraceRewriter
-from fxframework.errors import Rule, WriteRefusedError
+from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import U64_MAX, WORD
-from fxframework.kernels.arrays import I64, Bools
+from fxframework.kernels.arrays import I64, U8, Bools
 from fxframework.kernels.frames import Alignment
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kit.realign import realigned
@@ -55,18 +56,21 @@ from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture, OpenRequest
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.diagnostics import Diagnostics
-from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.strings import TextColumn
+from fxframework.wire.blocks import BlockReader
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.framing import frames_of_families
 from fxframework.wire.many import Many, Reference
 from fxframework.wire.records import references
 from fxframework.wire.runs import Block, Run
-from fxframework.wire.verbs.copies import Copies, copy
+from fxframework.wire.verbs.copies import SOUND, Copies, CopyReader, copy
 
 NOBODY = (0, 0)
 """The thread written for one that was never registered, as in libtrace."""
 WITH_TIME = {Event, *TIMED} - {LargeBlobWithMetadata}
 """Classes of records whose times tables have in nanoseconds."""
+APART = -2
+"""What is neither copied as it is nor lost as damage, in place of SOUND or a rule."""
 NEVER = -1
 """The code of what was never registered."""
 SOON = 1 << 32
@@ -204,7 +208,7 @@ class Missing:
         return f"registered as {shown}"
 
 
-class SalvageReader(TraceBlocks):
+class SalvageReader(TraceBlocks, CopyReader):
     """Reads a trace into copies of its sound records, and of the registrations that they lack."""
 
     reports_begin: ClassVar[bool] = False  # type: ignore[misc]
@@ -212,61 +216,33 @@ class SalvageReader(TraceBlocks):
     def __init__(self, capture: TraceCapture) -> None:
         file = capture.file()
         file.splits = True
-        limits = capture.request.limits
-        super().__init__(file, limits, StringPool(), tables=())
+        super().__init__(file, capture.request.limits, with_unknown=True)
         self.is_image = isinstance(capture, BufferCapture)
         self.lent: list[tuple[Any, I64, I64, I64]] = []
         """References of a run to what the speakers did not register: the table, rows, indexes, and
         the codes of what provider 0 registered."""
         self.put_in: dict[tuple[Any, int, int], int] = {}
         """The code of the last registration that was put in, by table, scope and index."""
-        self.stretches: list[tuple[I64, I64]] = []
-        """Places and sizes of records to copy, in no order."""
         self.put_before: list[tuple[int, bytes]] = []
         """Places of records, and the registrations that are put in before each."""
-        self.places: I64 = np.zeros(0, np.int64)
-        """The places in the file of the copies that were taken last."""
-        self.losses: list[tuple[int, Loss]] = []
-        self.between: list[tuple[int, TraceRecord]] = []
-        """What an image has between its records, by place."""
+        self.unused: list[int] = []
+        """Offsets of stale bytes behind the records of an image, which are copied, too."""
         self.has_begun = self.is_image
         self.without_tables = RecordReader(big_endian=file.big_endian)
         """Reads records for the indexes that they refer to."""
 
     def copies(self) -> Iterator[Copies]:
         """Yield the records of each block."""
-        for _ in self.blocks():
-            yield self.taken()
+        for copies in super().copies():
+            yield copies
             self.report(None)
-        if self.stretches:
-            yield self.taken()
 
-    def taken(self) -> Copies:
-        """Return what was read since the last call, in the order of reading."""
-        nothing = np.zeros(0, np.int64)
-        stretches = [(nothing, nothing), *self.stretches]
-        places, sizes = map(np.concatenate, zip(*stretches, strict=True))
-        in_order = np.argsort(places, kind="stable")
-        places = places[in_order]
-        sizes = sizes[in_order]
+    def completed(self, places: I64, sizes: I64) -> tuple[U8, I64, I64, I64]:
+        """Return records with what is put in before some: data, starts, sizes and offsets."""
         if places.size and not self.has_begun:
             self.begin_with_magic(int(places[0]), int(sizes[0]))
-        data = self.source.data
-        starts = places
-        if self.put_before:
-            data, starts, places, sizes = self.with_registrations(places, sizes)
-        self.losses.sort(key=lambda loss: loss[0])
-        losses = [loss for _, loss in self.losses]
-        self.stretches = []
-        self.put_before = []
-        self.losses = []
-        self.places = places
-        return Copies(data, starts, sizes, self.file.offset_of(places), losses)
-
-    def with_registrations(
-        self, places: I64, sizes: I64
-    ) -> tuple[NDArray[np.uint8], I64, I64, I64]:
-        """Return data, starts, places and sizes of records with what is put in before some."""
+        if not self.put_before:
+            return self.source.data, places, sizes, self.file.offset_of(places)
         first = int(places[0])
         end = int(places[-1] + sizes[-1])
         records = self.source.data[first:end]
@@ -281,7 +257,8 @@ class SalvageReader(TraceBlocks):
         order = np.argsort(every_place, kind="stable")
         starts = np.concatenate([new_starts, places - first])[order]
         every_size = np.concatenate([new_sizes, sizes])[order]
-        return data, starts, every_place[order], every_size
+        self.put_before = []
+        return data, starts, every_size, self.file.offset_of(every_place[order])
 
     def begin_with_magic(self, place: int, nbytes: int) -> None:
         """Put the magic number before the first record, unless it is that."""
@@ -322,114 +299,101 @@ class SalvageReader(TraceBlocks):
         self.lent.append((reference.table, ordinals, indexes, codes))
 
     def take_run(self, block: Block, run: Run) -> None:
-        """Take the sound records of a run; what is not copied is lost."""
+        """Take the records of a run; what is not sound is lost."""
         del block
-        is_copied = np.ones(run.count, bool)
-        for row, _ in run.objects:
-            is_copied[row] = False  # ``add_object`` has taken it
+        numbers = np.full(run.rows, SOUND)
+        """By row, the rule by which it is lost."""
         ticks_that_fit = self.ticks_that_fit(run)
         for plan, many in run.read_classes:
             own = many.own
             if not own.all_sound:
-                is_cut_short = own.short & ~own.odd
-                self.lose_damage(run, is_copied, own.ordinals[is_cut_short])
+                numbers[own.ordinals[own.short & ~own.odd]] = rules.CONTENTS_OVERRUN
             if plan.cls in WITH_TIME:
-                self.lose_timeless(run, is_copied, many, *ticks_that_fit)
-        for _, rows in run.stretches:
-            self.lose_stretches(run, is_copied, rows[rows < run.count])
-        self.complete(run, is_copied)
-        rows = np.flatnonzero(is_copied)
-        self.stretches.append((run.places[rows], run.sizes[rows]))
+                numbers[self.timeless(many, *ticks_that_fit)] = rules.TIME_OVERFLOW
+        for _, every_row in run.stretches:
+            rows = every_row[every_row < run.count]
+            faults = self.frames.faults[rows]
+            numbers[rows] = faults
+            for row in rows[faults <= 0].tolist():
+                place = int(run.places[row])
+                record = self.file.special(place, place + int(run.sizes[row]))
+                numbers[row] = rules.ODD_BYTES if record is None else self.special(place, record)
+        for row, _ in run.objects:
+            numbers[row] = APART  # ``add_object`` has taken it
+        self.complete(run, numbers)
+        rows = np.flatnonzero(numbers[: run.count] != APART)
+        self.stretches.append((run.places[rows], run.sizes[rows], numbers[rows]))
 
     def add_object(self, ordinal: int, record: Any) -> bool:
         """Take a record that was read as an object."""
         place = self.walk.place
-        nbytes = self.walk.at - place
+        number = SOUND
         if self.walk.is_special:
-            self.lose_special(place, record)
+            number = self.special(place, record)
         elif isinstance(record, Damaged):
-            self.lose(place, nbytes, rules.RULES[record.code])
+            number = int(rules.RULES[record.code])
         elif isinstance(record, Padding):
-            self.lose(place, nbytes, rules.ZERO_WORDS)
-        elif self.complete_object(place, record):
-            self.stretches.append((np.array([place]), np.array([nbytes])))
-        return super().add_object(ordinal, record)
+            number = int(rules.ZERO_WORDS)
+        elif not self.complete_object(place, record):
+            number = APART
+        if number != APART:
+            self.as_objects.append((place, self.walk.at - place, number))
+        return BlockReader.add_object(self, ordinal, record)
 
     # --- What is left out
 
-    def lose(self, place: int, nbytes: int, rule: Rule) -> None:
-        """Leave out damage, or zero words."""
+    def loss(self, offset: int, nbytes: int, number: int) -> Loss:
+        """Return what is said of damage, of zero words, or of a record at an impossible time."""
         what = "damaged"
         message = f"{nbytes} bytes are not a record; left out"
-        if rule == rules.ZERO_WORDS:
+        if number == rules.ZERO_WORDS:
             what = "padding"
             message = f"{nbytes} bytes are zero words between records; left out"
-        loss = Loss(self.offset_at(place), nbytes, what, message, rule.code)
-        self.losses.append((place, loss))
+        elif number == rules.TIME_OVERFLOW:
+            what = class_of(int(self.file.words[offset // WORD]) & U64_MAX).record
+            message = f"{nbytes} bytes at a time that nanoseconds cannot hold; left out"
+        code = rules.RULES.numbered(number).code
+        return Loss(self.offset_at(offset), nbytes, what, message, code)
 
     def offset_at(self, place: int) -> int:
         """Return the offset in the file of a place in its bytes, which may be in another order."""
+        if not self.file.is_moved:
+            return place
         (offset,) = self.file.offset_of(np.array([place]))
         return int(offset)
 
-    def lose_damage(self, run: Run, is_copied: Bools, every_row: I64) -> None:
-        """Leave out records whose contents do not fit."""
-        rows = every_row[every_row < run.count]
-        is_copied[rows] = False
-        for place, nbytes in zip(run.places[rows].tolist(), run.sizes[rows].tolist(), strict=True):
-            self.lose(place, nbytes, rules.CONTENTS_OVERRUN)
+    def special(self, place: int, record: Any) -> int:
+        """Leave out metadata of an image, or damage; keep what an image has between records.
 
-    def lose_stretches(self, run: Run, is_copied: Bools, rows: I64) -> None:
-        """Leave out what is not a record."""
-        is_copied[rows] = False
-        for row, fault in zip(rows.tolist(), self.frames.faults[rows].tolist(), strict=True):
-            place = int(run.places[row])
-            nbytes = int(run.sizes[row])
-            if fault > 0:
-                self.lose(place, nbytes, rules.RULES.numbered(fault))
-                continue
-            record = self.file.special(place, place + nbytes)
-            if record is None:
-                assert fault == SPECIAL  # noqa: S101 (an archive has no metadata apart)
-                self.lose(place, nbytes, rules.ODD_BYTES)
-            else:
-                self.lose_special(place, record)
-
-    def lose_special(self, place: int, record: Any) -> None:
-        """Leave out metadata of an image, or damage; keep what an image has between records."""
+        Return the rule by which it is lost, SOUND, or APART if it is not copied.
+        """
         offset = self.offset_at(place)
-        if isinstance(record, Damaged) and record.code != rules.STALE_BYTES.code:
-            self.lose(place, record.nbytes, rules.RULES[record.code])
-        elif record.record == "metadata":
+        if record.record == "metadata":
             message = "metadata has no place in a trace buffer; left out"
             code = rules.METADATA_IN_BUFFER.code
             loss = Loss(offset, record.nbytes, "metadata", message, code)
             self.losses.append((place, loss))
-        else:
-            self.between.append((place, record))
+            return APART
+        if not isinstance(record, Damaged):
+            return APART  # the header is written anew, as are zero words
+        if record.code != rules.STALE_BYTES.code:
+            return int(rules.RULES[record.code])
+        self.unused.append(offset)
+        return SOUND
 
-    def lose_timeless(
-        self, run: Run, is_copied: Bools, many: Many, first_ticks: Any, last_ticks: Any
-    ) -> None:
-        """Leave out records with times that do not fit 63 bits of nanoseconds."""
+    def timeless(self, many: Many, first_ticks: Any, last_ticks: Any) -> I64:
+        """Return the rows of records with times that do not fit 63 bits of nanoseconds."""
         fields = many.layout.by_name
         ordinals = many.own.ordinals
         ticks = many.full(many.known[fields["timestamp"]]).view(np.uint64)
-        is_early = ticks < first_ticks[ordinals]
-        is_outside = is_early | (ticks > last_ticks[ordinals])
+        is_outside = (ticks < first_ticks[ordinals]) | (ticks > last_ticks[ordinals])
         if not is_outside.any():
-            return
+            return ordinals[:0]
         is_outside &= many.own.sound
         if many.layout.cls is Event:
             is_outside &= many.known[fields["event"]] <= max(EventType)
-        rows = ordinals[is_outside]
-        is_copied[rows] = False
-        what = many.layout.cls.record
-        for place, nbytes in zip(run.places[rows].tolist(), run.sizes[rows].tolist(), strict=True):
-            message = f"{nbytes} bytes at a time that nanoseconds cannot hold; left out"
-            offset = self.offset_at(place)
-            loss = Loss(offset, nbytes, what, message, rules.TIME_OVERFLOW.code)
-            self.losses.append((place, loss))
+        rows: I64 = ordinals[is_outside]
+        return rows
 
     def ticks_that_fit(self, run: Run) -> tuple[Any, Any]:
         """Return by row of a run the first and the last tick that nanoseconds can hold."""
@@ -444,18 +408,19 @@ class SalvageReader(TraceBlocks):
 
     # --- What is put in
 
-    def complete(self, run: Run, is_copied: Bools) -> None:
-        """Put in the registrations that records lack which are copied."""
+    def complete(self, run: Run, numbers: I64) -> None:
+        """Put in the registrations that sound records lack; those without room become APART."""
         if not self.lent:
             return
-        for row, missing in self.missing_by_row(run, is_copied).items():
+        for row, missing in self.missing_by_row(run, numbers == SOUND).items():
             lacking = [reference for reference in missing if self.is_lacking(reference)]
             if lacking:
                 place = int(run.places[row])
                 header = int(self.file.words[place // WORD]) & U64_MAX
                 end = place + int(run.sizes[row])
                 record, _ = self.without_tables.read(self.file.view, place, end, header)
-                is_copied[row] = self.register(place, record, lacking)
+                if not self.register(place, record, lacking):
+                    numbers[row] = APART
 
     def missing_by_row(self, run: Run, is_copied: Bools) -> dict[int, list[Missing]]:
         """Return what may have to be registered before records, in the order of rows.
@@ -468,8 +433,7 @@ class SalvageReader(TraceBlocks):
         rows, indexes, codes = map(np.concatenate, columns)
         is_thread = np.repeat([table is THREADS for table in tables], counts)
         self.lent = []
-        is_row_copied = is_copied[np.minimum(rows, run.count - 1)]
-        in_copies = np.flatnonzero((rows < run.count) & is_row_copied)
+        in_copies = np.flatnonzero((rows < run.count) & is_copied[rows])
         if not (self.put_in or (codes[in_copies] < 0).any()):
             return {}
         scope, lender = self.speakers_at(rows)
@@ -614,6 +578,7 @@ class _ImageReader(SalvageReader):
             for buffer in self.writer.buffers:
                 end = buffer.start + buffer.size
                 is_inside = (copies.offsets >= buffer.start) & (copies.offsets < end)
+                is_inside &= ~np.isin(copies.offsets, reader.unused)
                 used = copies.sizes[is_inside].sum()
                 room[buffer.name] -= int(used)
         return room
@@ -622,9 +587,9 @@ class _ImageReader(SalvageReader):
 class _CountingReader(SalvageReader):
     """Reads an image for what it has, without what it lacks."""
 
-    def complete(self, run: Run, is_copied: Bools) -> None:
+    def complete(self, run: Run, numbers: I64) -> None:
         """Put in nothing."""
-        del run, is_copied
+        del run, numbers
         self.lent = []
 
     def complete_object(self, place: int, record: Any) -> bool:
@@ -652,23 +617,10 @@ class _ImageSalvage:
 
     def write(self, copies: Copies) -> None:
         """Write records, and what was between them, in the order of reading."""
-        first = 0
-        places = self.reader.places
-        for place, record in sorted(self.reader.between, key=lambda between: between[0]):
-            behind = int(np.searchsorted(places, place))
-            self.write_records(copies, first, behind)
-            first = behind
-            if isinstance(record, Damaged):
-                self.writer.write(record)
-        self.reader.between = []
-        self.write_records(copies, first, places.size)
-
-    def write_records(self, copies: Copies, first: int, behind: int) -> None:
-        """Write some of the records."""
-        rows = slice(first, behind)
-        records = TextColumn.gather(copies.data, copies.starts[rows], copies.sizes[rows])
-        is_unused = np.zeros(behind - first, np.bool_)
-        self.writer.put_at(copies.offsets[rows], records.data.data, records.offsets[1:], is_unused)
+        records = TextColumn.gather(copies.data, copies.starts, copies.sizes)
+        is_unused = np.isin(copies.offsets, self.reader.unused)
+        self.reader.unused = []
+        self.writer.put_at(copies.offsets, records.data.data, records.offsets[1:], is_unused)
 
     def write_header(self, header: BufferHeader) -> Iterator[Loss]:
         """Write the header as it should be. Yield what was wrong with it."""
