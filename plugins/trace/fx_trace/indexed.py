@@ -287,7 +287,8 @@ class Thread(Field):
     def holds(self, values: Values, index: int, tables: Any) -> bool:
         """Return whether the index, looked up now, gives what a record shows."""
         value = values[self.name]
-        return bool(value == thread_marker(index) or value == tables.thread(index))
+        thread, _ = tables.look_up(THREADS, index)
+        return bool(value == thread_marker(index) or value == thread)
 
     def read_many(self, c: Many) -> None:
         """Read the koids of many records (``START`` has their places), or look them up."""
@@ -558,7 +559,7 @@ class Process(ThreadOrProcess):
         """Return whether the index, looked up now, gives what a record shows."""
         if values["thread"] is not None:
             return False
-        thread = tables.thread(index)
+        thread, _ = tables.look_up(THREADS, index)
         process = values["process"]
         if process == thread_marker(index):
             return True
@@ -596,7 +597,7 @@ def holds(field: Field, values: Values, index: int, tables: Any) -> bool:
     # A marker names the index, whatever an edit before it may have registered there.
     if value == string_marker(index):
         return True
-    registered_text = tables.string(index)
+    registered_text, _ = tables.look_up(STRINGS, index)
     if registered_text is None:
         return value is None
     return value in (registered_text, shown_text(registered_text))

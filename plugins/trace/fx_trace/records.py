@@ -400,7 +400,7 @@ class StringRecord(PlainRecord, kind=RecordType.STRING, name="string", section="
     def apply(self, tables: Any, find: Callable[..., None]) -> None:
         """Register the string."""
         if self.index:
-            tables.register_string(self.index, self.value)
+            tables.register(STRINGS, self.index, self.value)
         else:
             find(rules.INDEX_ZERO)
 
@@ -416,7 +416,7 @@ class ThreadRecord(PlainRecord, kind=RecordType.THREAD, name="thread", section="
     def apply(self, tables: Any, find: Callable[..., None]) -> None:
         """Register the thread."""
         if self.index:
-            tables.register_thread(self.index, (self.pid, self.tid))
+            tables.register(THREADS, self.index, (self.pid, self.tid))
         else:
             find(rules.INDEX_ZERO)
 

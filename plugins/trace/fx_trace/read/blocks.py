@@ -114,54 +114,32 @@ class BlockTables(Tables):
             registrations.scopes = self.current.scope
             registrations.lenders = self.default.scope
 
-    def register_string(self, index: int, text: str) -> None:
-        """Register a string of the speaker."""
-        code = self.pool.intern(text.encode(errors="surrogateescape"))
-        self.registrations[STRINGS].define(index, code)
+    def register(self, table: Any, index: int, value: Any) -> None:
+        """Register a string or a thread of the speaker."""
+        if table is STRINGS:
+            code = self.pool.intern(value.encode(errors="surrogateescape"))
+        else:
+            order = order_of(self.big)
+            octets = b"".join(koid.to_bytes(WORD, order) for koid in value)
+            code = self.thread_pool.intern(octets)
+        self.registrations[table].define(index, code)
 
-    def register_thread(self, index: int, koids: tuple[int, int]) -> None:
-        """Register a thread of the speaker."""
-        order = order_of(self.big)
-        octets = b"".join(koid.to_bytes(WORD, order) for koid in koids)
-        code = self.thread_pool.intern(octets)
-        self.registrations[THREADS].define(index, code)
+    def look_up(self, table: Any, index: int) -> tuple[Any, bool]:
+        """Return what is registered at an index, and whether only by the default provider.
 
-    def has_string(self, index: int) -> bool:
-        """Return whether the speaker registered a string at an index."""
-        return self.own(STRINGS, index) >= 0
-
-    def has_thread(self, index: int) -> bool:
-        """Return whether the speaker registered a thread at an index."""
-        return self.own(THREADS, index) >= 0
-
-    def string(self, index: int) -> str | None:
-        """The string registered at an index: the speaker's own, else the default provider's."""
-        code = self.registered(STRINGS, index)
-        if code < 0:
-            return None
-        return self.pool.bytes_of(code).decode(errors="surrogateescape")
-
-    def thread(self, index: int) -> tuple[int, int] | None:
-        """The thread registered at an index: the speaker's own, else the default provider's."""
-        code = self.registered(THREADS, index)
-        if code < 0:
-            return None
-        return koids_of(self.thread_pool.bytes_of(code), big=self.big)
-
-    def own(self, table: Any, index: int) -> int:
-        """Return the code of what the speaker registered; -1 for nothing."""
+        None if nothing is.
+        """
+        number = np.array([index])
         registrations = self.registrations[table]
-        (code,) = registrations.find_own(np.array([index]), self.row)
-        return int(code)
-
-    def registered(self, table: Any, index: int) -> int:
-        """Return the code of what the speaker or the default provider registered, or -1."""
-        code = self.own(table, index)
-        if code >= 0:
-            return code
-        registrations = self.registrations[table]
-        (lent_code,) = registrations.find_lent(np.array([index]), self.row)
-        return int(lent_code)
+        (code,) = registrations.find_own(number, self.row).tolist()
+        is_lent = code < 0
+        if is_lent:
+            (code,) = registrations.find_lent(number, self.row).tolist()
+        if code < 0:
+            return None, is_lent
+        if table is STRINGS:
+            return self.pool.bytes_of(code).decode(errors="surrogateescape"), is_lent
+        return koids_of(self.thread_pool.bytes_of(code), big=self.big), is_lent
 
 
 def koids_of(octets: bytes, *, big: bool) -> tuple[int, int]:

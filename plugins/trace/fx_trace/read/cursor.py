@@ -9,7 +9,7 @@ import attrs
 
 from fx_trace import rules
 from fx_trace.format import DEFAULT_PROVIDER
-from fx_trace.indexed import Koids, string_marker, thread_marker
+from fx_trace.indexed import STRINGS, THREADS, Koids
 from fx_trace.records import Argument
 from fxframework.errors import Rule
 from fxframework.io.words import U64_MAX, WORD, FieldView
@@ -19,9 +19,8 @@ from fxframework.wire.cursor import SIZE, Cursor
 from fxframework.wire.rules import NOT_UTF8
 from fxframework.wire.state import State
 
-# What a provider has that registered nothing: a file may name a great many of those.
-NO_STRINGS: dict[int, str] = {}
-NO_THREADS: dict[int, tuple[int, int]] = {}
+NOTHING: dict[tuple[Any, int], Any] = {}
+"""What a provider has that registered nothing: a file may name a great many of those."""
 ARGUMENT_WORDS = Argument.layout.place("_size")
 _NANOSECONDS = Clock()
 
@@ -30,8 +29,8 @@ _NANOSECONDS = Clock()
 class Provider:
     """One provider's tables (Provider section metadata)."""
 
-    strings: dict[int, str] = attrs.field(default=NO_STRINGS)
-    threads: dict[int, tuple[int, int]] = attrs.field(default=NO_THREADS)
+    registered: dict[tuple[Any, int], Any] = attrs.field(default=NOTHING)
+    """Its strings and threads, by table and index."""
     ticks_per_second: int | None = None
     clock: Clock = _NANOSECONDS
     introduced: bool = False
@@ -80,48 +79,30 @@ class Tables(State):
         was_introduced = provider.introduced
         provider.introduced = True
         if was_introduced:
-            provider.strings = NO_STRINGS
-            provider.threads = NO_THREADS
+            provider.registered = NOTHING
             provider.scope = next(self._scopes)
         return was_introduced
 
-    def register_string(self, index: int, text: str) -> None:
-        """Register a string of the speaker."""
-        if self.current.strings is NO_STRINGS:
-            self.current.strings = {}
-        self.current.strings[index] = text
+    def register(self, table: Any, index: int, value: Any) -> None:
+        """Register a string or a thread of the speaker."""
+        if self.current.registered is NOTHING:
+            self.current.registered = {}
+        self.current.registered[table, index] = value
 
-    def register_thread(self, index: int, koids: tuple[int, int]) -> None:
-        """Register a thread of the speaker."""
-        if self.current.threads is NO_THREADS:
-            self.current.threads = {}
-        self.current.threads[index] = koids
+    def look_up(self, table: Any, index: int) -> tuple[Any, bool]:
+        """Return what is registered at an index, and whether only by the default provider.
 
-    def text(self, table: Any, index: int) -> str | None:  # noqa: ARG002 (there is one table)
+        None if nothing is.
+        """
+        value = self.current.registered.get((table, index))
+        if value is not None:
+            return value, False
+        return self.default.registered.get((table, index)), True
+
+    def text(self, table: Any, index: int) -> str | None:
         """Return the string that the speaker registered at an index."""
-        return self.current.strings.get(index)
-
-    def has_string(self, index: int) -> bool:
-        """Return whether the speaker registered a string at an index."""
-        return index in self.current.strings
-
-    def has_thread(self, index: int) -> bool:
-        """Return whether the speaker registered a thread at an index."""
-        return index in self.current.threads
-
-    def string(self, index: int) -> str | None:
-        """The string registered at an index: the speaker's own, else the default provider's."""
-        text = self.current.strings.get(index)
-        if text is None:
-            return self.default.strings.get(index)
-        return text
-
-    def thread(self, index: int) -> tuple[int, int] | None:
-        """The thread registered at an index: the speaker's own, else the default provider's."""
-        koids = self.current.threads.get(index)
-        if koids is None:
-            return self.default.threads.get(index)
-        return koids
+        value, is_lent = self.look_up(table, index)
+        return None if is_lent else value
 
 
 _ONCE = rules.RESERVED_BITS, rules.PADDING_NOT_ZERO
@@ -174,23 +155,21 @@ class TraceCursor(Cursor):
 
     def text(self, table: Any, index: int, field: Any) -> str:  # noqa: ARG002 (one table)
         """Return the string at an index, or what stands for one that is not there."""
-        text = self.state.string(index)
-        if text is None:
-            self.find(rules.STRING_NOT_REGISTERED, index)
-            return string_marker(index)
-        if not self.state.has_string(index):
-            self.find(rules.OF_DEFAULT_PROVIDER, index)
-        return text
+        return self.registered(STRINGS, index, rules.STRING_NOT_REGISTERED)  # type: ignore[no-any-return]
 
     def thread(self, index: int) -> Koids:
         """Return the thread at an index, or what stands for one that is not there."""
-        koids = self.state.thread(index)
-        if koids is None:
-            self.find(rules.THREAD_NOT_REGISTERED, index)
-            return thread_marker(index)
-        if not self.state.has_thread(index):
+        return self.registered(THREADS, index, rules.THREAD_NOT_REGISTERED)  # type: ignore[no-any-return]
+
+    def registered(self, table: Any, index: int, rule: Rule) -> Any:
+        """Return what is registered at an index, or what stands for it; report what is wrong."""
+        value, is_lent = self.state.look_up(table, index)
+        if value is None:
+            self.find(rule, index)
+            return table.unknown(index)
+        if is_lent:
             self.find(rules.OF_DEFAULT_PROVIDER, index)
-        return koids
+        return value
 
     def argument_size(self, at: int) -> int:
         """Return the bytes that the header of an argument says; 0 if there is none."""
