@@ -520,6 +520,39 @@ def test_only_stars_and_question_marks_are_special() -> None:
             assert capture.table("instants").texts("name") == ["worker[0]"]
 
 
+@cases("rates", [(1_000_000_000, 1_000_000), (3_000_000, 1_000_000_000), (10**9, 10**9)])
+@cases("outer_first", [True, False])
+@cases("inner_complete", [True, False])
+@cases("outer_complete", [True, False])
+def test_closed_slices_of_two_providers_keep_their_order(
+    rates: tuple[int, int], outer_first: bool, inner_complete: bool, outer_complete: bool
+) -> None:
+    sink = Sink.memory()
+    with Archive(sink) as archive:
+        outer, inner = (
+            (archive.provider(number, name, ticks_per_second=rate), name, *times)
+            for number, rate, name, *times in ((1, rates[0], "outer", 0, 9000, outer_complete),
+                                               (2, rates[1], "inner", 1000, 8000, inner_complete))
+        )  # fmt: skip
+        for is_end in (False, True):
+            for app, name, start, stop, complete in (outer, inner)[:: 1 if outer_first else -1]:
+                begin, end = (ns * app.ticks_per_second // 1_000_000_000 for ns in (start, stop))
+                if complete and not is_end:
+                    app.duration_complete("c", name, begin, end, thread=(1, 2))
+                elif not complete:
+                    write = app.duration_end if is_end else app.duration_begin
+                    write("c", name, thread=(1, 2), timestamp=end if is_end else begin)
+    small = part(sink.getvalue(), Selection(start_ns=2500, stop_ns=5300), open_slices="close")
+    with fxf.open(small) as capture:
+        capture.scan()
+        slices = {row.name: row for row in capture.table("slices")}
+        assert slices["inner"].parent == slices["outer"].row
+        ends = {name: row.ts + row.dur for name, row in slices.items()}
+        assert slices["outer"].ts <= slices["inner"].ts <= 2500
+        assert 5300 <= ends["inner"] <= ends["outer"]
+        assert capture.diagnostics.counts.keys() <= {"FXT0304"}  # out of order
+
+
 def test_of_a_large_record_that_goes_nothing_stays() -> None:
     sink = Sink.memory()
     with Archive(sink) as archive:

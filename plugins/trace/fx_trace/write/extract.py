@@ -32,8 +32,10 @@ from fx_trace.write.selected import (
     DROP,
     KEEP,
     MovedSlices,
+    NewTimes,
     NewWords,
     SelectedRecords,
+    nested_ticks,
 )  # fmt: skip
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
@@ -73,8 +75,8 @@ def extract(
     An event is kept if its time, thread and category are selected, a slice if any part of it is
     within the stretch of time. ``options["open_slices"]`` selects how slices that reach beyond the
     stretch are handled: kept whole (``keep``), made to end at its bounds (``close``), or left out
-    (``drop``). Closed slices that now begin together are written outer before inner, unless slots
-    were reused between them: then they keep their order, and Perfetto may refuse to nest them.
+    (``drop``). Closed slices that now begin together are written outer before inner. Where the
+    records have to keep their order, or clocks have other ticks, outer slices are longer by a tick.
 
     All points of a flow within the time are kept if its begin is one of them and all are selected;
     otherwise none, because the others would join another flow of the same id. Context switches are
@@ -190,11 +192,11 @@ class PartWriter:
     def write(self, sink: Sink) -> Mapping[str, int]:
         """Write the part. Return the counts of what was left out."""
         self.selected.choose()
-        self.new_words += self.selected.new_words
         borrowers, lent = self._complete()
         records = self._without_bare_sections(self._marked(borrowers, lent))
         order = self._outer_first(records)
         records = Written(*(column[order] for column in records))
+        self._move_times(records)
         if self.new_ids is not None:
             sink.write(self._introduction(records, self.new_ids))
             self._rename(records, self.new_ids)
@@ -260,7 +262,7 @@ class PartWriter:
 
         Readers nest slices of one time in file order, and an inner complete event may precede the
         outer one. If slots were reused, or another provider's section lies between, moving a record
-        would change its references, so it stays.
+        would change its references, so it stays (and ``nested_ticks`` moves its time).
         """
         if not self.selected.moved:
             return slice(None)
@@ -289,6 +291,20 @@ class PartWriter:
         rank = np.zeros(records.place.size, np.int64)
         rank[rows[np.lexsort((moved.depth, moved.time))]] = np.arange(rows.size)
         return np.lexsort((rank, new_row))
+
+    def _move_times(self, records: Written) -> None:
+        """Give begins and ends of slices their new times."""
+        selected = self.selected
+        clocks = selected.passed.reader.clocks
+        by_word = np.argsort(records.word, kind="stable")
+        for parts in (selected.new_begins, selected.new_ends):
+            if parts:
+                times = NewTimes.of(parts)
+                places = by_word[np.searchsorted(records.word[by_word], times.record)]
+                places[times.words > times.record + 1] = -1  # ends of complete events
+                are_begins = parts is selected.new_begins
+                ticks = nested_ticks(times, places, clocks, are_begins=are_begins)
+                self.new_words.append(NewWords(times.words, ticks))
 
     # --- Providers of a joined archive ----------------------------------------------------------
 

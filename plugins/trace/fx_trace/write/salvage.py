@@ -375,7 +375,7 @@ class SalvageReader(TraceBlocks, CopyReader):
             self.losses.append((place, loss))
             return APART
         if not isinstance(record, Damaged):
-            return APART  # the header is written anew, as are zero words
+            return APART  # the header and zero words are written again
         if record.code != rules.STALE_BYTES.code:
             return int(rules.RULES[record.code])
         self.unused.append(offset)

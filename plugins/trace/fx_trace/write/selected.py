@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,26 @@ class NewWords(NamedTuple):
 
     words: I64
     values: NDArray[np.uint64]
+
+
+class NewTimes(NamedTuple):
+    """Times of begins of slices, or of ends, in the copy: columns of shape (times,)."""
+
+    record: I64
+    """The words of the file where the records begin."""
+    words: I64
+    """The words that have the times."""
+    ticks: NDArray[np.uint64]
+    clock: NDArray[Any]
+    """The number of the clock in ``RowReader.clocks``."""
+    thread: I64
+    """That of the slices; of asynchronous ones, which do not nest, less than 0."""
+    depth: I64
+
+    @classmethod
+    def of(cls, parts: list[NewTimes]) -> NewTimes:
+        """Return the times of several parts, of which there is one at least."""
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 class MovedSlices(NamedTuple):
@@ -77,7 +98,8 @@ class SelectedRecords:
             self.last = clamped(selection.stop_ns - 1)
         self.open_slices = open_slices
         self.mark: U8 = np.zeros(capture.words.size, np.uint8)
-        self.new_words: list[NewWords] = []
+        self.new_begins: list[NewTimes] = []
+        self.new_ends: list[NewTimes] = []
         self.moved: list[MovedSlices] = []
         self.running = np.zeros(0, np.int64)
         """Thread koids of the scheduling records that are kept."""
@@ -284,36 +306,86 @@ class SelectedRecords:
         kind = events.kind[rows]
         time = events.time[rows]
         word = events.offset[rows] // WORD
+        clocks = self.passed.reader.clocks
+        clock = chunk.by_clock(list(range(len(clocks))))[rows]
         # A slice that is open at the start must begin before the first tick of the stretch.
         ticks_before = [max(number - 1, 0) for number in self._ticks(self.start + 1)]
-        first_tick = chunk.by_clock(ticks_before)[rows]
-        last_ticks = self._ticks(self.last + 1)
-        last_tick = chunk.by_clock(last_ticks)[rows]
-        is_begin = IS_SLICE[kind] & (time < self.start)
-        is_end = IS_END[kind] & (time > self.last)
+        first_tick = np.array(ticks_before, np.uint64)[clock]
+        last_tick = np.array(self._ticks(self.last + 1), np.uint64)[clock]
         is_complete = kind == EventType.DURATION_COMPLETE
-        is_too_long = is_complete & (events.finish[rows] - 1 > self.last)
+        depth = self._depths(chunk)[rows]
+        begins = np.flatnonzero(IS_SLICE[kind] & (time < self.start))
+        ends = np.flatnonzero(IS_END[kind] & (time > self.last))
+        too_long = np.flatnonzero(is_complete & (events.finish[rows] - 1 > self.last))
         # The end of a complete event is the last word of its record.
-        sizes = SIZE.of(self.capture.words[word[is_too_long]])
-        self.new_words += [
-            NewWords(word[is_begin] + 1, first_tick[is_begin]),
-            NewWords(word[is_end] + 1, last_tick[is_end]),
-            NewWords(word[is_too_long] + sizes - 1, last_tick[is_too_long]),
-        ]
-        if not is_begin.any():
+        sizes = SIZE.of(self.capture.words[word[too_long]])
+        nesting_thread = np.where(kind >= EventType.ASYNC_BEGIN, -1, events.thread[rows])
+        for new_times, places, time_at, tick_of_event in (
+            (self.new_begins, begins, 1, first_tick),
+            (self.new_ends, ends, 1, last_tick),
+            (self.new_ends, too_long, sizes - 1, last_tick),
+        ):
+            records = word[places]
+            times = (records, records + time_at, tick_of_event[places], clock[places])
+            new_times.append(NewTimes(*times, nesting_thread[places], depth[places]))
+        if not begins.size:
             return
         is_on_thread = is_complete | (kind == EventType.DURATION_BEGIN)
-        ticks = events.ticks[rows].view(np.uint64)
-        is_moved = is_on_thread & (ticks <= first_tick)
-        slices = np.flatnonzero(IS_SLICE[events.kind])
-        slice_rows = np.searchsorted(slices, rows[is_moved])
-        depth = self.passed.spans.depth[chunk.first["slices"] + slice_rows]
+        is_moved = is_on_thread & (events.ticks[rows].view(np.uint64) <= first_tick)
         thread = events.thread[rows[is_moved]]
-        self.moved.append(MovedSlices(word[is_moved], thread, time[is_moved], depth))
+        self.moved.append(MovedSlices(word[is_moved], thread, time[is_moved], depth[is_moved]))
+
+    def _depths(self, chunk: Chunk) -> NDArray[Any]:
+        """Return by event the depth of the slice that it begins or ends; of others, some number."""
+        kind = chunk.events.kind
+        slice_of_event = np.full(kind.size, -1)
+        begins = np.flatnonzero(IS_SLICE[kind])
+        slice_of_event[begins] = chunk.first["slices"] + np.arange(begins.size)
+        ends = np.flatnonzero(IS_END[kind])
+        first_end = chunk.first["ends"]
+        slice_of_event[ends] = np.asarray(self.passed.spans.ends)[first_end:][: ends.size]
+        depths = np.asarray(self.passed.spans.depth)
+        return depths.take(slice_of_event, mode="clip") if depths.size else slice_of_event
 
     def _ticks(self, ns: int) -> list[int]:
         """Return the first tick not before ``ns``, for each clock."""
         return [tick(clock, ns) for clock in self.passed.reader.clocks]
+
+
+def nested_ticks(
+    times: NewTimes, places: I64, clocks: Sequence[Clock], *, are_begins: bool
+) -> NDArray[np.uint64]:
+    """Return new ticks of begins, or of ends, so that slices stay within those around them.
+
+    ``places`` are those of events in the copy, which readers take in this order at one time; -1 of
+    ends of complete events. A slice whose event has the wrong place, as in the section of another
+    provider, begins before those in it, or ends behind them; so does one whose clock has no tick at
+    their time.
+    """
+    ticks = times.ticks.copy()
+    inner_first = np.lexsort((-times.depth, times.thread))
+    inner_first = inner_first[times.thread[inner_first] >= 0]
+    threads = times.thread[inner_first]
+    place = places[inner_first]
+    inner_place = np.append(-1, place)[:-1]
+    is_wrong = (np.minimum(place, inner_place) >= 0) & ((place > inner_place) == are_begins)
+    is_wrong |= begins_of_runs(times.clock[inner_first])
+    for thread in np.unique(threads[is_wrong & ~begins_of_runs(threads)]).tolist():
+        bound = NS_MAX if are_begins else NS_MIN
+        last_place = -1
+        for row in inner_first[slice(*np.searchsorted(threads, (thread, thread + 1)))].tolist():
+            clock = clocks[times.clock[row]]
+            ns = clock.ns(int(ticks[row])) or 0
+            is_beyond = ns > bound if are_begins else ns < bound
+            if ns == bound and min(places[row], last_place) >= 0:
+                is_beyond = (places[row] > last_place) == are_begins
+            if is_beyond:
+                bound_tick = clock.ticks(bound) - 1 if are_begins else clock.ticks(bound + 1)
+                ticks[row] = min(max(bound_tick, 0), U64_MAX)
+                ns = clock.ns(int(ticks[row])) or 0
+            bound = ns
+            last_place = int(places[row])
+    return ticks
 
 
 def tick(clock: Clock, ns: int) -> int:
