@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import reprlib
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -119,6 +120,20 @@ def kind_of(value: Any) -> tuple[str, Any] | None:
     if type_code in _NUMPY_TYPES and getattr(value, "shape", None) == ():
         return _NUMPY_TYPES[type_code], value.item()
     return None
+
+
+def pairs_of(what: str, args: Any, rule: Rule) -> list[tuple[Any, Any]]:
+    """Return names and values as a list, since an iterator can be read only once.
+
+    Raises WriteRefusedError for anything else than a mapping or pairs.
+    """
+    if isinstance(args, Mapping):
+        args = args.items()
+    try:
+        return [(name, value) for name, value in args]
+    except (TypeError, ValueError) as error:
+        message = f"{what} are names and values, not {reprlib.repr(args)}"
+        raise refusal(rule, message) from error
 
 
 def whole_number(what: str, value: Any, least: int, most: int, rules: Refusals) -> int:

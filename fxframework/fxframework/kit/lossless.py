@@ -78,6 +78,19 @@ class LosslessRecord:
         raise PluginError(f"{type(self).__module__}.{type(self).__qualname__} does not define pack")
 
 
+class RawOnly:
+    """Base of a format's records without fields, which are only written as they were read."""
+
+    record: ClassVar[str]
+    refused_by: ClassVar[Rule]
+    """The rule of the format by which writing anything else is refused."""
+
+    def pack(self) -> bytes:
+        """Raise WriteRefusedError."""
+        message = f"{self.record}: can only be written from its raw bytes"
+        raise refusal(self.refused_by, message)
+
+
 @attrs.define(kw_only=True, slots=False)  # so that it can be combined with a format's base class
 class DamagedRecord(LosslessRecord):
     """Bytes that hold no valid record. ``raw`` is all of them, and may be a view of the file."""

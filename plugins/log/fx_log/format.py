@@ -69,6 +69,7 @@ class ArgType(IntEnum):
 
 
 ARG_NAMES: Final[Mapping[int, str]] = {int(type): type.name.lower() for type in ArgType}
+ARG_TYPES: Final[Mapping[str, int]] = {name: number for number, name in ARG_NAMES.items()}
 DAMAGED: Final = "damaged"
 """The type of an argument that could not be decoded."""
 INLINE: Final = 0x8000

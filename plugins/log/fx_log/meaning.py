@@ -7,8 +7,8 @@ counts logs that were lost. All of this works on columns of many records, in rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 import attrs
 import numpy as np
@@ -81,10 +81,13 @@ def is_level(severity: I64) -> Bools:
 class Report(Protocol):
     """Takes the findings by one rule about some rows of a block."""
 
-    def __call__(self, rule: Rule, rows: I64, record: I64, offset: I64, value: Any = None) -> None:
-        """Report findings about rows of these columns: numbers of records in the block, offsets.
+    def __call__(
+        self, rule: Rule, where: I64 | Bools, record: I64 | None, offset: I64, value: Any = None
+    ) -> None:
+        """Report findings about rows, an index or a mask, of columns.
 
-        ``value`` is a column of what they show; None is 0 for all.
+        These are the numbers of records in the block (None: each row is a record), their offsets,
+        and what findings show (``value``; None: 0 for all).
         """
 
 
@@ -118,8 +121,7 @@ class Logs:
     suffixes: Suffixes | None = None
 
 
-@attrs.frozen
-class Arguments:
+class Arguments(NamedTuple):
     """The arguments of a block's records, in order; columns have the shape (arguments,)."""
 
     record: I64
@@ -135,8 +137,8 @@ class Arguments:
 
     def take(self, rows: I64) -> Arguments:
         """Return some of the arguments."""
-        columns = (getattr(self, field.name) for field in attrs.fields(Arguments))
-        return Arguments(*(column.take(rows) for column in columns))
+        columns: Iterator[Any] = (column.take(rows) for column in self)
+        return Arguments(*columns)
 
 
 # --- What it means --------------------------------------------------------------------------------
@@ -338,14 +340,13 @@ class Meaning:
         columns["tags"] = self.joined_tags.codes(tags.record, tags.name, offset.size)
         dropped = columns["dropped"]
         lost = np.where(dropped != 0, dropped, columns["log_rolled_out"])
-        report(rules.LOGS_LOST, np.flatnonzero(lost), record, offset, lost)
+        report(rules.LOGS_LOST, lost != 0, record, offset, lost)
         if not offset.size:
             return
         earlier_ts = np.append(ts[:1], ts[:-1])
         if self.last_ts is not None:
             earlier_ts[0] = self.last_ts
-        is_earlier = ts < earlier_ts
-        report(rules.TIME_DECREASES, np.flatnonzero(is_earlier), record, offset, earlier_ts)
+        report(rules.TIME_DECREASES, ts < earlier_ts, record, offset, earlier_ts)
         self.last_ts = int(ts[-1])
 
 
@@ -357,7 +358,6 @@ class Records:
         self.logs = logs
         self.arguments = arguments
         self.report = report
-        self.every_record = np.arange(logs.offset.size)
         self.name = np.minimum(arguments.name, NO_MEANING).astype(np.uint8)
         self.control = (logs.tag_bits & wire.CONTROL) != 0
         self.role = ROLE.take(self.name)
@@ -399,10 +399,10 @@ class Records:
             if all_are_logs:
                 return arguments.take(rows)
             chosen = arguments.take(rows[self.is_log[arguments.record[rows]]])
-            return attrs.evolve(chosen, record=row_of_record[chosen.record])
+            return chosen._replace(record=row_of_record[chosen.record])
 
         tags = rows_of(np.flatnonzero(meant_name == tables.TAG))
-        tags = attrs.evolve(tags, name=tags.value.astype(np.int32))
+        tags = tags._replace(name=tags.value.astype(np.int32))
         self.meaning.complete(columns, tags, record, self.report)
         return LogRows(columns, rows_of(ordinary), tags, rows_of(printf_values))
 
@@ -542,7 +542,7 @@ class Records:
             self.put_last(text_rows[self.name[text_rows] == name], column)
         is_whole = (moniker[control_records] >= 0) & (url[control_records] >= 0)
         incomplete_records = control_records[~is_whole]
-        self.report(rules.MANIFEST_INCOMPLETE, incomplete_records, self.every_record, logs.spot)
+        self.report(rules.MANIFEST_INCOMPLETE, incomplete_records, None, logs.spot)
         complete_records = control_records[is_whole]
         tag = logs.tag_bits[complete_records] & wire.COMPONENT
         return Manifests(complete_records, tag, moniker[complete_records], url[complete_records])

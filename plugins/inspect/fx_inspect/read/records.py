@@ -16,6 +16,7 @@ from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.format import Block, BlockType
 from fxframework.errors import did_you_mean, refusal
+from fxframework.kit import lossless
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
 from fxframework.wire.state import State
@@ -32,14 +33,10 @@ STATE = State()
 """That of all VMOs: no block says anything about the fields of others."""
 
 
-class RawOnly:
+class RawOnly(lossless.RawOnly):
     """Base of records without fields."""
 
-    record: ClassVar[str]
-
-    def pack(self) -> bytes:
-        """Raise WriteRefusedError."""
-        raise refusal(rules.RAW_ONLY, f"{self.record}: can only be written from its raw bytes")
+    refused_by = rules.RAW_ONLY
 
 
 @attrs.define(kw_only=True)

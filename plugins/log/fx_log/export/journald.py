@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from fx_log.export.lines import LineExport
+from fx_log.export.lines import LineExport, Lines
 from fx_log.export.presentation import (
     NO_OFFSET,
     Batch,
@@ -21,14 +21,12 @@ from fx_log.export.presentation import (
     Messages,
     shown_values,
     utc_offset,
-    walk,
 )
 from fx_log.severity import LEVELS, SYSLOG
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import special_double
 from fxframework.kit.memo import Memo, strings_of
-from fxframework.kit.row_texts import in_pieces
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
@@ -89,13 +87,9 @@ class JournaldExport(LineExport):
             self._origin += f"_HOSTNAME={host}\n".encode()
         self._fields = _FieldNames()
 
-    def _pieces(self, capture: Capture) -> Iterator[bytes]:
+    def _lines(self, capture: Capture) -> Lines:
         offset = utc_offset(self._options, capture)
-        entries = _Entries(capture.strings, self._fields, self._dropped)
-        for batch in walk(capture, entries.fields, self._dropped):
-            if offset is None:
-                self._dropped[NO_OFFSET] += len(batch)
-            yield from in_pieces(entries.of(batch, offset, self._origin))
+        return _Entries(capture.strings, self._fields, self._dropped, offset, self._origin)
 
 
 class _FieldNames:
@@ -130,10 +124,19 @@ class _FieldNames:
 
 
 class _Entries:
-    """Converts the rows of a capture to entries."""
+    """Converts the rows of a capture to entries, each with the fields ``origin``."""
 
-    def __init__(self, pool: StringPool, names: _FieldNames, dropped: Counter[str]) -> None:
+    def __init__(
+        self,
+        pool: StringPool,
+        names: _FieldNames,
+        dropped: Counter[str],
+        offset: int | None,
+        origin: bytes,
+    ) -> None:
         self._dropped = dropped
+        self._offset = offset
+        self._origin = origin
         self._strings = strings_of(pool)
         self._names: Memo[int, bytes] = Memo(lambda code: names.of(self._strings[code]), 0)
         endings: Memo[int, bytes] = Memo(lambda code: _ending(self._strings[code]), 0)
@@ -148,15 +151,18 @@ class _Entries:
         )
         self._heads: Memo[tuple[Any, ...], tuple[bytes, int, bool]] = Memo(self._head)
 
-    def fields(self, args: Table) -> list[bytes]:
+    def arguments(self, args: Table) -> list[bytes]:
         """Return the fields of arguments."""
         names = [self._names[code] for code in args.array("name").tolist()]
         values = shown_values(args, self._forms)
         members = zip(names, values, strict=True)
         return [name + value for name, value in members]
 
-    def of(self, batch: Batch[bytes], offset: int | None, origin: bytes) -> Iterator[bytes]:
+    def of(self, batch: Batch[bytes]) -> Iterator[bytes]:
         """Yield the entry of each row."""
+        offset = self._offset
+        if offset is None:
+            self._dropped[NO_OFFSET] += len(batch)
         for ns, head_key, message, args, dropped_logs, rolled_out, verbosity in batch.rows(
             batch.ts.tolist(), _messages(batch.messages)
         ):
@@ -171,7 +177,7 @@ class _Entries:
                 boot_time = max(boot_time, 0)
             entry = b"__REALTIME_TIMESTAMP=%d\n" % real_time
             entry += b"__MONOTONIC_TIMESTAMP=%d\n" % boot_time
-            entry += origin + head_fields
+            entry += self._origin + head_fields
             if has_message:
                 entry += b"MESSAGE" + message
             entry += b"FUCHSIA_BOOT_TIME_NS=%d\n" % ns

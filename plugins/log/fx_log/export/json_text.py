@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import orjson
 
-from fx_log.export.lines import VERBOSITY, LineExport, Member, Members
-from fx_log.export.presentation import Batch, Forms, Head, Texts, shown_values, unquoted, walk
+from fx_log.export.lines import VERBOSITY, LineExport, Lines, Member, Members
+from fx_log.export.presentation import Batch, Forms, Head, Texts, shown_values, unquoted
 from fx_log.format import UNKNOWN_COMPONENT
 from fx_log.severity import LEVELS
-from fxframework.io.sink import Sink
 from fxframework.kit.export import quoted
 from fxframework.kit.json_fields import special_double
 from fxframework.kit.memo import Memo
-from fxframework.kit.row_texts import in_pieces
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 
@@ -26,42 +24,20 @@ SAME_NAME: Final = "arguments of a name that another of the same log has"
 class JsonExport(LineExport):
     """Writes a LogsData object for each log, as `ffx log --machine json` does."""
 
-    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink, options)
-        wrap = options["wrap"]
-        self._before = '{"data":{"TargetLog":' if wrap else ""
-        self._after = "}}" if wrap else ""
-        self._names_of_specials = options["non_finite"] == "strings"
-
-    def _pieces(self, capture: Capture) -> Iterator[bytes]:
-        around = (self._before, self._after)
-        objects = _Objects(capture, self._dropped, *around, self._double)
-        for batch in walk(capture, objects.arguments, self._dropped):
-            yield from in_pieces(objects.of(batch))
-
-    def _double(self, value: float) -> str:
-        special = special_double(value)
-        if special:
-            if self._names_of_specials:
-                return f'"{special}"'
-            return "null"
-        return repr(value)
+    def _lines(self, capture: Capture) -> Lines:
+        return _Objects(capture, self._options, self._dropped)
 
 
 class _Objects:
-    """Renders logs as objects, each on a line, between the texts ``before`` and ``after``."""
+    """Renders logs as objects, each on a line."""
 
-    def __init__(
-        self,
-        capture: Capture,
-        dropped: Counter[str],
-        before: str,
-        after: str,
-        double: Callable[[float], str],
-    ) -> None:
+    def __init__(self, capture: Capture, options: Mapping[str, Any], dropped: Counter[str]) -> None:
         self._dropped = dropped
         self._texts = Texts(capture.strings, dropped)
         self._strings = self._texts.pooled(quoted)
+        self._names_of_specials = options["non_finite"] == "strings"
+        before = '{"data":{"TargetLog":' if options["wrap"] else ""
+        after = "}}" if options["wrap"] else ""
         self._heads: Memo[tuple[Any, ...], tuple[str, str, bool]] = Memo(
             _HeadJson(self._strings, self._texts, before)
         )
@@ -69,12 +45,18 @@ class _Objects:
         self._forms = Forms(
             string=self._strings,
             integer=str,
-            double=double,
+            double=self._double,
             data=lambda data: f'"{data.hex()}"',
             true="true",
             false="false",
             null="null",
         )
+
+    def _double(self, value: float) -> str:
+        special = special_double(value)
+        if special:
+            return f'"{special}"' if self._names_of_specials else "null"
+        return repr(value)
 
     def arguments(self, args: Table) -> list[Member]:
         """Return the members that arguments become."""

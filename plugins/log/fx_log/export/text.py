@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final
 
-from fx_log.export.lines import VERBOSITY, LineExport, Member, Members
+from fx_log.export.lines import VERBOSITY, LineExport, Lines, Member, Members
 from fx_log.export.presentation import (
     NO_OFFSET,
     Batch,
@@ -17,15 +17,13 @@ from fx_log.export.presentation import (
     leaf,
     shown_values,
     utc_offset,
-    walk,
     wall_moments,
     wall_seconds,
 )
 from fx_log.severity import LEVELS, Level
-from fxframework.io.sink import Sink
 from fxframework.kernels.arrays import I64
 from fxframework.kit.memo import Memo
-from fxframework.kit.row_texts import in_pieces, printable_json
+from fxframework.kit.row_texts import printable_json
 from fxframework.kit.shown import rust_double
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -58,33 +56,8 @@ def plain(text: str) -> str:
 class TextExport(LineExport):
     """Writes the lines that `ffx log` prints."""
 
-    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink, options)
-        time = options["time"]
-        zone = options["tz"]
-        if time in ("utc", "local"):
-            zone = time
-        self._on_wall = time not in CLOCKS
-        self._seconds = Memo(wall_seconds(zone))
-
-    def _pieces(self, capture: Capture) -> Iterator[bytes]:
-        lines = _Lines(capture, self._options, self._dropped)
-        offset = utc_offset(self._options, capture) if self._on_wall else None
-        for batch in walk(capture, lines.arguments, self._dropped):
-            yield from in_pieces(lines.of(batch, self._times(batch.ts, offset)))
-
-    def _times(self, ts: I64, offset: int | None) -> list[str]:
-        """Return times as lines show them: those of day if the offset from UTC is known."""
-        if offset is not None:
-            whole_seconds, millis = wall_moments(ts, offset)
-            moments = zip(whole_seconds.tolist(), millis.tolist(), strict=True)
-            seconds = self._seconds
-            return [f"{seconds[second]}.{milli:03d}" for second, milli in moments]
-        if self._on_wall:  # ffx falls back to boot time too
-            self._dropped[NO_OFFSET] += ts.size
-        # At least five digits of seconds, and six of microseconds.
-        micros = [f"{micro:011d}" for micro in (ts.clip(0) // 1000).tolist()]
-        return [f"{micro[:-6]}.{micro[-6:]}" for micro in micros]
+    def _lines(self, capture: Capture) -> Lines:
+        return _Lines(capture, self._options, self._dropped)
 
 
 class _Lines:
@@ -94,6 +67,11 @@ class _Lines:
         self._dropped = dropped
         self._options = options
         self._colour = options["color"]
+        time = options["time"]
+        zone = time if time in ("utc", "local") else options["tz"]
+        self._on_wall = time not in CLOCKS
+        self._offset = utc_offset(options, capture) if self._on_wall else None
+        self._seconds = Memo(wall_seconds(zone))
         self._texts = Texts(capture.strings, dropped)
         self._names = self._texts.pooled(plain)
         self._tags = self._texts.tags(plain)
@@ -115,11 +93,24 @@ class _Lines:
         names_and_values = zip(names, shown_values(args, self._forms), strict=True)
         return [(name, f" {name}={value}") for name, value in names_and_values]
 
-    def of(self, batch: Batch[Member], times: list[str]) -> Iterator[str]:
+    def _times(self, ts: I64) -> list[str]:
+        """Return times as lines show them: those of day if the offset from UTC is known."""
+        if self._offset is not None:
+            whole_seconds, millis = wall_moments(ts, self._offset)
+            moments = zip(whole_seconds.tolist(), millis.tolist(), strict=True)
+            seconds = self._seconds
+            return [f"{seconds[second]}.{milli:03d}" for second, milli in moments]
+        if self._on_wall:  # ffx falls back to boot time too
+            self._dropped[NO_OFFSET] += ts.size
+        # At least five digits of seconds, and six of microseconds.
+        micros = [f"{micro:011d}" for micro in (ts.clip(0) // 1000).tolist()]
+        return [f"{micro[:-6]}.{micro[-6:]}" for micro in micros]
+
+    def of(self, batch: Batch[Member]) -> Iterator[str]:
         """Yield the line of each row."""
         messages = batch.messages.shown(self._message, self._texts)
         for time, head_key, message, args, dropped_logs, rolled_out, verbosity in batch.rows(
-            times, messages
+            self._times(batch.ts), messages
         ):
             colour, head = self._heads[head_key]
             if verbosity:

@@ -33,7 +33,7 @@ from fxframework.model.strings import StringPool
 from fxframework.wire.findings import FIELDS, Findings, findings_of
 from fxframework.wire.known import LENGTH, START
 from fxframework.wire.known import WORD as HEADER
-from fxframework.wire.many import Many
+from fxframework.wire.many import Many, as_index
 
 LOG = LogRecord.layout.by_name
 ARGUMENT = Argument.layout.by_name
@@ -203,8 +203,11 @@ class BlockReader(abc.ABC):
     def read(self) -> LogRows:
         """Return the rows of the records that the framer has found."""
 
-    def report(self, rule: Rule, rows: I64, record: I64, offset: I64, value: Any = None) -> None:
+    def report(
+        self, rule: Rule, where: I64 | Bools, record: I64 | None, offset: I64, value: Any = None
+    ) -> None:
         """Report findings about rows of these columns (``meaning.Report``)."""
+        rows = as_index(where)
         left = self.findings.left_of(rule)
         if rows.size > left and (rows[1:] > rows[:-1]).all():
             # Of millions only the first ones are listed: the others are not put in order.
@@ -213,7 +216,7 @@ class BlockReader(abc.ABC):
         if not rows.size:
             return
         shown = 0 if value is None else value[rows]
-        index = self.sound.index[record[rows]]
+        index = self.sound.index[rows if record is None else record[rows]]
         self.notes.append(findings_of(rule, offset[rows], index, shown, rows.size))
 
     def shown(self, rule: Rule, value: int) -> object:
@@ -297,16 +300,13 @@ class LogBlocks(BlockReader):
         """Report what is odd in headers; return where reserved bits are set."""
         has_reserved_bits: Bools = records.known[LOG["_reserved"]] != 0
         header_words = records.known[HEAD[0], HEADER]
-        every_record = np.arange(logs.offset.size)
-        with_reserved_bits = np.flatnonzero(has_reserved_bits)
-        self.report(rules.RESERVED_BITS, with_reserved_bits, every_record, logs.spot, header_words)
-        odd_severities = np.flatnonzero(~is_level(logs.severity))
-        severities = logs.severity
-        self.report(rules.SEVERITY_NOT_A_LEVEL, odd_severities, every_record, logs.spot, severities)
+        severity = logs.severity
+        self.report(rules.RESERVED_BITS, has_reserved_bits, None, logs.spot, header_words)
+        self.report(rules.SEVERITY_NOT_A_LEVEL, ~is_level(severity), None, logs.spot, severity)
         first_tagged = np.flatnonzero(logs.tag_bits)[:1]
         if first_tagged.size and not self.tag_bits_reported:
             self.tag_bits_reported = True
-            self.report(rules.TAG_BITS, first_tagged, every_record, logs.spot, logs.tag_bits)
+            self.report(rules.TAG_BITS, first_tagged, None, logs.spot, logs.tag_bits)
         return has_reserved_bits
 
 
@@ -406,16 +406,14 @@ class BlockArguments:
         self.check_words(has_reserved_bits)
         self.check_texts()
         if not self.all_sound:
-            faulty_rows = np.flatnonzero(self.fault)
-            for number in np.unique(self.fault[faulty_rows]).tolist():
-                rows = faulty_rows[self.fault[faulty_rows] == number]
-                self.report(RULES.numbered(number), rows, self.type)
+            for number in np.unique(self.fault[self.fault != 0]).tolist():
+                self.report(RULES.numbered(number), self.fault == number, self.type)
         if self.reader.with_limits:
             self.check_limits(spot)
 
-    def report(self, rule: Rule, rows: I64, value: I64 | Codes | None = None) -> None:
+    def report(self, rule: Rule, where: I64 | Bools, value: I64 | Codes | None = None) -> None:
         """Report a finding about some arguments; ``value`` is a column of all."""
-        self.reader.report(rule, rows, self.record, self.offset, value)
+        self.reader.report(rule, where, self.record, self.offset, value)
 
     def first_in_record(self, rows: I64) -> I64:
         """Return those rows that are the first of their record."""
@@ -474,10 +472,10 @@ class BlockArguments:
         self.report(rules.PADDING_NOT_ZERO, self.first_in_record(unpadded))
         if self.noted(int(rules.NOT_UTF8)).size:
             is_strange = self.has_name & ~self.reader.valid(self.name)
-            self.report(rules.NOT_UTF8, np.flatnonzero(is_strange), self.name)
+            self.report(rules.NOT_UTF8, is_strange, self.name)
             is_strange = ~self.reader.valid(self.text)
             is_strange[self.foreign] = False
-            self.report(rules.NOT_UTF8, np.flatnonzero(is_strange), self.text)
+            self.report(rules.NOT_UTF8, is_strange, self.text)
             self.check_messages()
 
     def check_messages(self) -> None:
@@ -498,11 +496,10 @@ class BlockArguments:
         """Report what the reference API refuses."""
         name_sizes = self.name_sizes()
         is_long = self.is_sound & (name_sizes > wire.FIDL_NAME_BYTES)
-        self.report(rules.LONG_NAME, np.flatnonzero(is_long), name_sizes)
+        self.report(rules.LONG_NAME, is_long, name_sizes)
         counts = np.bincount(self.record, minlength=spot.size)
-        crowded_records = np.flatnonzero(counts > wire.FIDL_ARGUMENTS)
-        every_record = np.arange(spot.size)
-        self.reader.report(rules.MANY_ARGUMENTS, crowded_records, every_record, spot, counts)
+        is_crowded = counts > wire.FIDL_ARGUMENTS
+        self.reader.report(rules.MANY_ARGUMENTS, is_crowded, None, spot, counts)
 
 
 class PacketBlocks(BlockReader):
@@ -535,14 +532,13 @@ class PacketBlocks(BlockReader):
         is_strange = not_utf8(self.data, message_start, message_length)
         is_strange[tags.record[~self.valid(tags.name)]] = True
         bytes_behind = starts + sizes - message_start - message_length - 1
-        every_record = np.arange(sizes.size)
         for rule, mask, value in (
             (rules.OVER_A_DATAGRAM, sizes > wire.MAX_PACKET, sizes),
             (rules.SEVERITY_OF_ERAS, ~is_level(severity), severity),
             (rules.TRAILING_BYTES, bytes_behind > 0, bytes_behind),
             (rules.PACKET_NOT_UTF8, is_strange, None),
         ):
-            self.report(rule, np.flatnonzero(mask), every_record, offset, value)
+            self.report(rule, mask, None, offset, value)
         return self.meaning.of_packets(columns, tags, self.report)
 
     def tags(self, packets: Many) -> Arguments:

@@ -83,6 +83,8 @@ class LogCapture(BlockCapture):
     pass_class = LogPass
     memory_factor = 6  # of typical logs, one or two
     timed_records = True
+    grows: ClassVar[bool] = True
+    """Whether programs append to such files."""
     row_table = "logs"
     schemas: ClassVar[Mapping[str, TableSchema]] = {
         "logs": LOGS,
@@ -155,8 +157,11 @@ class LogCapture(BlockCapture):
     def resume(self) -> tuple[int, bytes] | None:
         """Return the offset after the last whole record, and the control records before it.
 
-        With suffixes, a record is whole only if its suffix is complete.
+        With suffixes, a record is whole only if its suffix is complete. A ring and a lone packet
+        do not grow: None.
         """
+        if not self.grows:
+            return None
         # Of equal control records, the last one is enough.
         control_records: dict[bytes, None] = {}
         end = 0
@@ -271,25 +276,19 @@ class RingCapture(LogCapture):
     """A capture of an IOBuffer ring's image; rows and records are in reading order."""
 
     format = "log-ring"
+    grows = False
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
         self.ring = Ring(source.data)
-
-    def resume(self) -> tuple[int, bytes] | None:
-        """None: a ring does not grow."""
-        return None
 
 
 class LegacyCapture(LogCapture):
     """A capture of one legacy packet, which is the whole file."""
 
     format = "log-legacy"
+    grows = False
     _unstated_clock = "not stated: monotonic"
-
-    def resume(self) -> tuple[int, bytes] | None:
-        """None: a packet does not grow."""
-        return None
 
 
 class StreamCapture(LegacyCapture):

@@ -134,29 +134,21 @@ def _plain(value: Any) -> bytes:
 
 def _converted(conversion: re.Match[bytes], value: Any) -> bytes | None:
     """Return a value as C shows it by a conversion; None if it is not of that kind."""
-    kind = conversion["kind"].decode()
-    flags = conversion["flags"].decode()
-    width = int(conversion["width"] or b"0")
-    precision = conversion["precision"]
-    if kind in "diuoxX" and isinstance(value, int):
-        number: float = value & U64_MAX if kind in "oxX" else value
-    elif kind in "eEfFgG" and isinstance(value, int | float):
-        number = value
-    elif kind == "p" and isinstance(value, int):
-        return _padded(f"{value & U64_MAX:#x}".encode(), flags, width)
-    elif kind == "c" and isinstance(value, int) and 0 <= value < 256:
-        return _padded(bytes([value]), flags, width)
-    elif kind == "s":
-        data = _plain(value)
-        if precision is not None:
-            data = data[: int(precision or b"0")]
-        return _padded(data, flags, width)
-    else:
+    kind = conversion["kind"]
+    point = b"" if conversion["precision"] is None else b"." + conversion["precision"]
+    if kind in b"diuoxX" and isinstance(value, int):
+        if kind in b"oxX":
+            value &= U64_MAX
+    elif kind == b"s":
+        value = _plain(value)
+    elif kind == b"p" and isinstance(value, int):
+        kind, point = b"s", b""
+        value = b"%#x" % (value & U64_MAX)
+    elif kind == b"c" and isinstance(value, int) and 0 <= value < 256:
+        point = b""
+    elif not (kind in b"eEfFgG" and isinstance(value, int | float)):
         return None
-    point = "" if precision is None else f".{precision.decode()}"
     # Python's own operator: its flags, widths and precisions are those of C.
-    return (f"%{flags}{width or ''}{point}{kind}" % number).encode()
-
-
-def _padded(data: bytes, flags: str, width: int) -> bytes:
-    return data.ljust(width) if "-" in flags else data.rjust(width)
+    directive = b"%" + conversion["flags"] + conversion["width"] + point + kind
+    text: bytes = directive % value
+    return text

@@ -646,10 +646,8 @@ def explain(form: str, source: Source, offset: int) -> list[FieldView]:
     row = next(frames.take(frames.end > byte).rows())
     records = Records(file)
     record = next(records.of_row(row))
-    explainer = RecordExplainer(records.data[row.begin : row.end], byte - row.begin)
-    views = list(explainer.views(record, file.before))
-    bytes_of_views = row.begin + np.array([view.offset for view in views])
-    offsets = file.place(bytes_of_views).tolist()
+    views = list(RecordExplainer(records.data, byte).views(record, row))
+    offsets = file.place(np.array([view.offset for view in views])).tolist()
     return [attrs.evolve(view, offset=place) for view, place in zip(views, offsets, strict=True)]
 
 
@@ -659,22 +657,20 @@ explain_log, explain_legacy, explain_stream, explain_ring = (
 
 
 class RecordExplainer(Explainer):
-    """Explains the bytes of one record, with offsets from its start."""
+    """Explains the bytes of one record."""
 
-    def views(self, record: LogFileRecord, before: int) -> Iterator[FieldView]:
-        """Yield all fields of a record; a packet may have bytes ``before`` it."""
-        end = len(self.data)
+    def views(self, record: LogFileRecord, row: Frames) -> Iterator[FieldView]:
+        """Yield all fields of a record; a packet may have its length before it."""
         if isinstance(record, RingEntry):
-            yield from self.entry(record)
+            yield from self.entry(record, row)
         elif isinstance(record, Padding):
-            yield from self.stretch(0, end, "padding", wire.RECORDS, "zero bytes")
+            yield from self.stretch(row.begin, row.end, "padding", wire.RECORDS, "zero bytes")
         elif isinstance(record, Damaged):
-            yield from self.damaged(0, end, RULES[record.code])
-        elif before and isinstance(record, LegacyPacket):
-            yield from self.fields(wire.PacketLength, 0, before)
-            yield from self.fields(LegacyPacket, before, end)
+            yield from self.damaged(row.begin, row.end, RULES[record.code])
         else:
-            yield from self.fields(type(record), 0, end)
+            if row.begin < row.start:
+                yield from self.fields(wire.PacketLength, row.begin, row.start)
+            yield from self.fields(type(record), row.start, row.end)
 
     def fields(self, cls: Any, begin: int, end: int) -> Iterator[FieldView]:
         """Yield the fields of the record in some bytes, and what is behind them."""
@@ -683,15 +679,15 @@ class RecordExplainer(Explainer):
         yield from views
         yield from self.stretch(cursor.at, end, "trailing", cls.layout.family.section)
 
-    def entry(self, entry: RingEntry) -> Iterator[FieldView]:
+    def entry(self, entry: RingEntry, row: Frames) -> Iterator[FieldView]:
         """Yield the fields of a ring's entry and of the record in it."""
-        begin = wire.RING_ENTRY
+        begin = row.start
         end = begin + entry.length
         views: list[FieldView] = []
-        wire.RingFrame.unpack(self.data, 0, len(self.data), STATE, views)
+        wire.RingFrame.unpack(self.data, row.begin, row.end, STATE, views)
         yield from (view for view in views if view.offset < begin)
         if entry.log is not None:
-            yield from self.fields(LogRecord, begin, begin + entry.log.nbytes)
             begin += entry.log.nbytes
+            yield from self.fields(LogRecord, row.start, begin)
         yield from self.stretch(begin, end, "payload", wire.RINGS)
-        yield from self.stretch(end, len(self.data), "padding", wire.RINGS, "should be zero")
+        yield from self.stretch(end, row.end, "padding", wire.RINGS, "should be zero")

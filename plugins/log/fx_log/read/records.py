@@ -13,7 +13,7 @@ import attrs
 
 from fx_log import rules
 from fx_log.format import Attribution, LegacyPacket, LogRecord, RingFrame, RingHeader, StreamHeader
-from fxframework.errors import refusal
+from fxframework.kit import lossless
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
 
@@ -21,14 +21,10 @@ LogFileRecord = LosslessRecord
 """A record of any log format."""
 
 
-class RawOnly:
+class RawOnly(lossless.RawOnly):
     """Base of records without fields."""
 
-    record: ClassVar[str]
-
-    def pack(self) -> bytes:
-        """Raise WriteRefusedError."""
-        raise refusal(rules.RAW_ONLY, f"{self.record}: can only be written from its raw bytes")
+    refused_by = rules.RAW_ONLY
 
 
 @attrs.define(kw_only=True)

@@ -115,21 +115,6 @@ def typed(name: Any, value: Any) -> tuple[ArgType, Any]:
     return type_and_value
 
 
-def pairs(args: Arguments) -> list[tuple[str, Value]]:
-    """Return arguments as a list, since an iterator can be read only once.
-
-    Raises WriteRefusedError unless they are names and values.
-    """
-    if isinstance(args, Mapping):
-        args = args.items()
-    try:
-        return [(name, value) for name, value in args]
-    except (TypeError, ValueError) as error:
-        raise refusal(
-            rules.WRONG_TYPE, f"keys are names and values, not {reprlib.repr(args)}"
-        ) from error
-
-
 def octets(what: str, text: Any) -> bytes:
     """Return a text as UTF-8; bytes are returned unchanged. Raises WriteRefusedError."""
     if isinstance(text, bytes):
@@ -137,6 +122,7 @@ def octets(what: str, text: Any) -> bytes:
     return text_bytes(what, text, rules.WRONG_TYPE)
 
 
+pairs = partial(kit.pairs_of, "keys", rule=rules.WRONG_TYPE)
 whole_number = partial(kit.whole_number, rules=rules.REFUSALS)
 
 

@@ -45,7 +45,6 @@ TAGS: Final = "tags of entries"
 NAMES_WITH_A_MEANING: Final = {**wire.WELL_KNOWN, **wire.ATTRIBUTION}
 """Names and the types in which they mean something, so that a key of both gets another name."""
 INT64, UINT64, STRING = map(int, (ArgType.INT64, ArgType.UINT64, ArgType.STRING))
-TYPE_NUMBERS: Final = {name: number for number, name in wire.ARG_NAMES.items()}
 TYPE_NAMES: Final[dict[int, str]] = {
     **dict.fromkeys(SIGNED, "int64"), **dict.fromkeys(UNSIGNED, "uint64"), **wire.ARG_NAMES,
 }  # fmt: skip
@@ -544,4 +543,4 @@ class RowEncoder:
         if has_type(argument, NAMES_WITH_A_MEANING):
             self._lost["names of keys, which got an underscore"] += 1
             name += "_"
-        return name, TYPE_NUMBERS[argument.type], argument.value
+        return name, wire.ARG_TYPES[argument.type], argument.value

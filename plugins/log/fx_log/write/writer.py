@@ -320,12 +320,9 @@ def _listed(args: Iterable[Argument]) -> list[Argument]:
         ) from error
 
 
-_TYPES = {name: kind for kind, name in wire.ARG_NAMES.items()}
-
-
 def _type(kind: int | str) -> int:
     """Return the number of an argument's type, given by number or name."""
-    number: int | None = _TYPES.get(kind) if isinstance(kind, str) else kind
+    number: int | None = wire.ARG_TYPES.get(kind) if isinstance(kind, str) else kind
     if number is None:
         raise refusal(
             rules.UNSUPPORTED_VALUE, f"logs have no arguments of type {reprlib.repr(kind)}"

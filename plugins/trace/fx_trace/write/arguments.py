@@ -39,6 +39,7 @@ from fxframework.kit.arguments import (
     Uint32,
     Uint64,
     kind_of,
+    pairs_of,
     text_bytes,
 )
 from fxframework.model.schema import ArgType
@@ -169,14 +170,7 @@ def inline_record(record: TraceRecord) -> TraceRecord:
 
 def argument_pairs(args: Arguments) -> list[tuple[str, Value]]:
     """Return arguments as a list, since an iterator can be read only once."""
-    if isinstance(args, Mapping):
-        args = args.items()
-    try:
-        pairs = [(name, value) for name, value in args]
-    except (TypeError, ValueError) as error:
-        raise refusal(
-            rules.WRONG_TYPE, f"arguments are names and values, not {reprlib.repr(args)}"
-        ) from error
+    pairs = pairs_of("arguments", args, rules.WRONG_TYPE)
     for name, _ in pairs:
         if not isinstance(name, str):
             raise refusal(
