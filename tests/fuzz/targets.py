@@ -380,7 +380,6 @@ def log_lines(data: bytes) -> None:
             enter_known(strings)
             framed = framed_file(form, octets, BOUND, options)
             reader = reader_of(framed, strings, BOUND, options)
-            reader.for_lines = True
             for _ in LineWriter(reader).lines():
                 pass
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
@@ -34,6 +34,9 @@ from fxframework.wire.findings import FIELDS, Findings, findings_of
 from fxframework.wire.known import LENGTH, START
 from fxframework.wire.known import WORD as HEADER
 from fxframework.wire.many import Many, as_index
+
+if TYPE_CHECKING:
+    from fx_log.read.lines import LineWriter
 
 LOG = LogRecord.layout.by_name
 ARGUMENT = Argument.layout.by_name
@@ -120,8 +123,7 @@ def exact_sum(numbers: I64) -> int:
 class BlockReader(abc.ABC):
     """Reads the records of a file; classes derived from it know their fields.
 
-    ``options`` are those of the format's reader. What was read of the last block is there for those
-    who write lines of it, if ``for_lines`` is set before.
+    ``options`` are those of the format's reader.
     """
 
     handed = 0
@@ -152,12 +154,7 @@ class BlockReader(abc.ABC):
         self.notes: list[I64] = []
         """Findings of the block: rule, offset, number of the record, value; of shape (n, 4)."""
         self.for_lines = False
-        self.records_read: Many | None = None
-        """The fields of the records, but for their arguments."""
-        self.arguments_read: BlockArguments | None = None
-        """The arguments of structured records."""
-        self.suffixes_read: Many | None = None
-        """The suffixes of the records that have one; None if there are none."""
+        """Whether lines are written of what is read."""
 
     @property
     def records(self) -> int:
@@ -169,23 +166,20 @@ class BlockReader(abc.ABC):
         """Number of records of each kind."""
         return {name: self.counts[name] for name in wire.KINDS if self.counts[name]}
 
-    def blocks(self, nbytes: int | None = None) -> Iterator[tuple[LogRows, I64]]:
-        """Yield the rows of each block, of some ``nbytes``, and its findings, of shape (n, 4)."""
+    def blocks(
+        self, nbytes: int | None = None, lines: LineWriter | None = None
+    ) -> Iterator[tuple[LogRows, I64]]:
+        """Yield the rows of each block, of some ``nbytes``, and its findings, of shape (n, 4).
+
+        ``lines`` gets what is read of each block.
+        """
+        self.for_lines = lines is not None
         for frames in self.file.blocks(nbytes, whole=True):
             self.frames = frames
             self.counts += self.file.kinds(frames)
             self.notes = self.file.notes
             self.sound = frames.sound()
-            yield self._counted(self.read())
-
-    def forget(self) -> None:
-        """Drop what was read of the last block, for whose lines it was kept."""
-        if self.records_read is not None:
-            # Parts know the rows of their records, which know them: no memory waits for the cycle.
-            self.records_read.own.parts.clear()
-        self.records_read = None
-        self.arguments_read = None
-        self.suffixes_read = None
+            yield self._counted(self.read(lines))
 
     def _counted(self, rows: LogRows) -> tuple[LogRows, I64]:
         """Count the rows of a block and its findings; return both."""
@@ -200,7 +194,7 @@ class BlockReader(abc.ABC):
     # --- The records of a block
 
     @abc.abstractmethod
-    def read(self) -> LogRows:
+    def read(self, lines: LineWriter | None) -> LogRows:
         """Return the rows of the records that the framer has found."""
 
     def report(
@@ -253,7 +247,7 @@ class LogBlocks(BlockReader):
 
     tag_bits_reported = False
 
-    def read(self) -> LogRows:
+    def read(self, lines: LineWriter | None) -> LogRows:
         """Return the rows of the records that the framer has found."""
         sound = self.sound
         ends = sound.start + sound.size
@@ -265,6 +259,7 @@ class LogBlocks(BlockReader):
         if self.file.ring is not None:
             spot = self.file.place(sound.start)
             (tag,) = self.file.numbers_of(RingFrame, sound.begin, "tag")
+        suffixes = self.suffixes()
         logs = Logs(
             offset=sound.offset,
             spot=spot,
@@ -272,29 +267,31 @@ class LogBlocks(BlockReader):
             severity=records.known[LOG["severity"]],
             ts=records.known[LOG["timestamp"]],
             tag=tag,
-            suffixes=self.suffixes(),
+            suffixes=self.attributions(suffixes),
         )
         has_reserved_bits = self.check_headers(logs, records)
         arguments = BlockArguments(self, records)
         arguments.check(logs.spot, has_reserved_bits)
-        if self.for_lines:
-            self.records_read = records
-            self.arguments_read = arguments
+        if lines is not None:
+            lines.structured(records, arguments, suffixes)
         return self.meaning.of_records(logs, arguments.columns(), self.report)
 
-    def suffixes(self) -> Suffixes | None:
-        """Return the attribution behind records, where suffixes are read."""
-        self.suffixes_read = None
+    def suffixes(self) -> Many | None:
+        """Return the suffixes behind records, where suffixes are read."""
         if not self.file.suffixed:
             return None
-        suffix_begin = self.sound.suffix
-        record = np.flatnonzero(suffix_begin >= 0)
-        many = self.many(Attribution.layout, suffix_begin[record], self.sound.end[record])
+        frames = self.sound.take(self.sound.suffix >= 0)
+        many = self.many(Attribution.layout, frames.suffix, frames.end)
         Attribution.layout.read_many(many)
-        if self.for_lines:
-            self.suffixes_read = many
-        moniker, url = (self.enter_field(many, SUFFIX[name]) for name in ("moniker", "url"))
-        return Suffixes(record, moniker, url, many.known[SUFFIX["rolled_out"]])
+        return many
+
+    def attributions(self, suffixes: Many | None) -> Suffixes | None:
+        """Return what suffixes say."""
+        if suffixes is None:
+            return None
+        record = np.flatnonzero(self.sound.suffix >= 0)
+        moniker, url = (self.enter_field(suffixes, SUFFIX[name]) for name in ("moniker", "url"))
+        return Suffixes(record, moniker, url, suffixes.known[SUFFIX["rolled_out"]])
 
     def check_headers(self, logs: Logs, records: Many) -> Bools:
         """Report what is odd in headers; return where reserved bits are set."""
@@ -505,15 +502,15 @@ class BlockArguments:
 class PacketBlocks(BlockReader):
     """Reads legacy packets."""
 
-    def read(self) -> LogRows:
+    def read(self, lines: LineWriter | None) -> LogRows:
         """Return the rows of the packets that the framer has found."""
         starts = self.sound.start
         sizes = self.sound.size
         offset = self.sound.offset
         packets_read = self.many(LegacyPacket.layout, starts, starts + sizes)
         LegacyPacket.layout.read_many(packets_read)
-        if self.for_lines:
-            self.records_read = packets_read
+        if lines is not None:
+            lines.packets(packets_read)
         known = packets_read.known
         message_start = known[PACKET["message"], START]
         message_length = known[PACKET["message"], LENGTH]

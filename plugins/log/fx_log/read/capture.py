@@ -6,7 +6,7 @@ other columns is made at first use.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -125,14 +125,12 @@ class LogCapture(BlockCapture):
         records = Records(reader.file)
         index = 0
         for _, findings in reader.blocks():
-            waiting = deque(findings.tolist())
+            found_of: dict[int, list[Found]] = defaultdict(list)
+            for number, offset, record_number, value in findings.tolist():
+                rule = self.rules.numbered(number)
+                found_of[record_number].append(Found(rule, offset, reader.shown(rule, value)))
             for record in records.of(reader.frames):
-                findings_of_record = []
-                while waiting and waiting[0][2] <= index:
-                    number, offset, _, value = waiting.popleft()
-                    rule = self.rules.numbered(number)
-                    findings_of_record.append(Found(rule, offset, reader.shown(rule, value)))
-                diagnostics.report(findings_of_record, index)
+                diagnostics.report(found_of[index], index)
                 index += 1
                 yield record
 
@@ -140,19 +138,17 @@ class LogCapture(BlockCapture):
         """Return the same records as JSON lines, which are written many at a time (``lines``)."""
         from fx_log.read.lines import LineWriter
 
-        writer = LineWriter(self._read(for_lines=True))
+        writer = LineWriter(self._read())
         return self.with_findings(writer.reader.findings, writer.lines())
 
-    def _read(self, *, for_lines: bool = False, all_listed: bool = False) -> BlockReader:
+    def _read(self, *, all_listed: bool = False) -> BlockReader:
         """Return what reads the file from its beginning; it lists the first findings, or all."""
         limits = self.request.limits
         options = self.request.options
         if all_listed:
             limits = attrs.evolve(limits, max_findings=0)
-        reader = reader_of(self.framed(), self.strings, limits, options)
-        reader.for_lines = for_lines
-        self._reader = reader
-        return reader
+        self._reader = reader_of(self.framed(), self.strings, limits, options)
+        return self._reader
 
     def resume(self) -> tuple[int, bytes] | None:
         """Return the offset after the last whole record, and the control records before it.

@@ -14,7 +14,7 @@ import orjson
 
 from fx_log import format as wire
 from fx_log.format import RingFrame
-from fx_log.read.blocks import IS_FOREIGN, LOG, BlockReader
+from fx_log.read.blocks import IS_FOREIGN, LOG, BlockArguments, BlockReader
 from fx_log.read.frames import Frames, Records
 from fx_log.read.records import LogFileRecord
 from fxframework.kernels.arrays import I64, Bools
@@ -39,24 +39,53 @@ class LineWriter:
 
     def lines(self) -> Iterator[bytes]:
         """Yield lines, those of a block at a time."""
-        for rows_and_findings in self.reader.blocks(BLOCK_BYTES):
+        for rows_and_findings in self.reader.blocks(BLOCK_BYTES, self):
             del rows_and_findings  # lines need neither; nor are they kept while more is read
-            lines = self.block()
-            self.reader.forget()
+            lines = self.texts.text()
             if lines:
                 yield lines
 
-    def block(self) -> bytes:
-        """Return the lines of the stretches that were just read."""
+    # --- What the reader has read of a block
+
+    def structured(self, records: Many, arguments: BlockArguments, suffixes: Many | None) -> None:
+        """Write structured records, or entries of a ring."""
+        frames = self.reader.sound
+        parts = arguments.many
+        is_doubtful = ~arguments.is_sound | IS_FOREIGN[arguments.type] | in_doubt(parts)
+        by_objects = in_doubt(records)
+        by_objects[arguments.record[is_doubtful]] = True
+        if self.file.ring is not None:
+            by_objects |= ~frames.is_filled()
+        if suffixes is not None:
+            record_of_suffix = np.flatnonzero(frames.suffix >= 0)
+            strange_suffixes = in_doubt(suffixes)
+            by_objects[record_of_suffix[strange_suffixes]] = True
+            rows = np.flatnonzero(~by_objects[record_of_suffix])
+            self.put(suffixes, rows, suffixes.start, suffixes.limit)
+        rows = np.flatnonzero(~by_objects)
+        records.own.parts[LOG["args"]] = [parts]
+        if self.file.ring is None:
+            self.put(records, rows, frames.start, frames.start + frames.size)
+        else:
+            self.put_entries(frames.take(rows), records, rows)
+        # Parts know the rows of their records, which know them: no memory waits for the cycle.
+        records.own.parts.clear()
+        self.put_others(by_objects)
+
+    def packets(self, packets: Many) -> None:
+        """Write packets."""
+        frames = self.reader.sound
+        packets.keep_raw((packets.at() != frames.end) | (frames.size > wire.MAX_PACKET))
+        by_objects = in_doubt(packets)
+        self.put(packets, np.flatnonzero(~by_objects), frames.begin, frames.end)
+        self.put_others(by_objects)
+
+    def put_others(self, by_objects: Bools) -> None:
+        """Write what is not a record, and records that columns do not say."""
         frames = self.reader.frames
-        sound = self.reader.sound
-        write = self.structured if self.file.has_arguments else self.packets
-        by_objects = write(sound)
-        # Stretches that are not records, and among the records those that columns do not say.
         needs_object = frames.fault != 0
         needs_object[~needs_object] = by_objects
         self.objects(frames.take(needs_object))
-        return self.texts.text()
 
     def objects(self, frames: Frames) -> None:
         """Write the lines of stretches that their objects show."""
@@ -74,49 +103,6 @@ class LineWriter:
             cell = COPIED, column_of(self.texts.templates, lines)
             self.texts.put(np.array(places), cell)
             self.texts.templates.forget_columns()
-
-    # --- Kinds of records
-
-    def structured(self, frames: Frames) -> Bools:
-        """Write structured records, or entries of a ring; return which their objects show."""
-        records = self.reader.records_read
-        suffixes = self.reader.suffixes_read
-        assert records is not None  # noqa: S101 (the reader keeps them `for_lines`)
-        by_objects = self.arguments(records)
-        if self.file.ring is not None:
-            by_objects |= ~frames.is_filled()
-        if suffixes is not None:
-            record_of_suffix = np.flatnonzero(frames.suffix >= 0)
-            strange_suffixes = in_doubt(suffixes)
-            by_objects[record_of_suffix[strange_suffixes]] = True
-            rows = np.flatnonzero(~by_objects[record_of_suffix])
-            self.put(suffixes, rows, suffixes.start, suffixes.limit)
-        rows = np.flatnonzero(~by_objects)
-        if self.file.ring is None:
-            self.put(records, rows, frames.start, frames.start + frames.size)
-        else:
-            self.put_entries(frames.take(rows), records, rows)
-        return by_objects
-
-    def arguments(self, records: Many) -> Bools:
-        """Look at the arguments of records; return which records their objects show."""
-        arguments = self.reader.arguments_read
-        assert arguments is not None  # noqa: S101 (as above)
-        parts = arguments.many
-        records.own.parts[LOG["args"]] = [parts]
-        is_doubtful = ~arguments.is_sound | IS_FOREIGN[arguments.type] | in_doubt(parts)
-        by_objects = in_doubt(records)
-        by_objects[arguments.record[is_doubtful]] = True
-        return by_objects
-
-    def packets(self, frames: Frames) -> Bools:
-        """Write packets; return which their objects show."""
-        packets = self.reader.records_read
-        assert packets is not None  # noqa: S101 (as above)
-        packets.keep_raw((packets.at() != frames.end) | (frames.size > wire.MAX_PACKET))
-        by_objects = in_doubt(packets)
-        self.put(packets, np.flatnonzero(~by_objects), frames.begin, frames.end)
-        return by_objects
 
     # --- Lines
 
