@@ -307,12 +307,8 @@ def _without_places(value: Any) -> Any:
 def _common_prefix(a: U64, b: U64) -> int:
     """Return the length of the common prefix."""
     shorter_size = min(a.size, b.size)
-    for start in range(0, shorter_size, PIECE):
-        stop = min(start + PIECE, shorter_size)
-        unequal = np.flatnonzero(a[start:stop] != b[start:stop])
-        if unequal.size:
-            return start + int(unequal[0])
-    return shorter_size
+    is_unequal = a[:shorter_size] != b[:shorter_size]
+    return int(is_unequal.argmax()) if is_unequal.any() else shorter_size
 
 
 def _surplus(a: U64, b: U64) -> tuple[I64, I64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -141,6 +141,12 @@ class BlocksRead(Protocol):
 class BlockPass(FirstPass[Tables]):
     """A whole file, read once."""
 
+    # Set when the file has been read.
+    notes: Sequence[Findings] = ()
+    records = 0
+    kinds: dict[str, int] = {}  # noqa: RUF012 (each pass has its own)
+    range: tuple[int | None, int | None] = (None, None)
+
     def __init__(self, capture: BlockCapture, *, whole: bool) -> None:
         reader, batches = capture.read_blocks()
         self._rows = dict.fromkeys(capture.schemas, 0)
@@ -166,30 +172,15 @@ class BlockPass(FirstPass[Tables]):
             self.whole = {
                 name: (0, growing.taken()) for name, growing in columns_of.items() if growing.rows
             }
-        self._range = earliest, latest
+        self.range = earliest, latest
         # Not the reader itself, which may have the capture, which has this.
-        self._findings = reader.findings
-        self._records = reader.records
-        self._kinds = reader.kinds
+        self.notes = (reader.findings,)
+        self.records = reader.records
+        self.kinds = reader.kinds
         self.handed = reader.handed
         self.tasks = capture.tasks
         self.small: dict[str, Cells] = {}
         """Tables that are made of the whole file, beside those of the tasks."""
-
-    @property
-    def notes(self) -> tuple[Any, ...]:
-        """The findings."""
-        return (self._findings,)
-
-    @property
-    def records(self) -> int:
-        """Number of records."""
-        return self._records
-
-    @property
-    def kinds(self) -> dict[str, int]:
-        """Number of records by kind."""
-        return self._kinds
 
     @property
     def rows(self) -> dict[str, int]:
@@ -198,11 +189,6 @@ class BlockPass(FirstPass[Tables]):
             self._rows["threads"] = len(self.tasks.pids)
             self._rows["processes"] = len(set(self.tasks.pids))
         return self._rows | {name: len(cells["offset"]) for name, cells in self.small.items()}
-
-    @property
-    def range(self) -> tuple[int | None, int | None]:
-        """First and last time."""
-        return self._range
 
 
 class BlockCapture(ScannedCapture[BlockPass, Tables]):

@@ -16,7 +16,6 @@ from fxframework.wire.expressions import (
     Calculation,
     Constant,
     Expression,
-    Named,
     Saturating,
     expression,
     saturating,
@@ -86,7 +85,7 @@ class Rows:
             if isinstance(value, str):
                 source = self._field(value, where)
             elif isinstance(value, Expression) and not isinstance(value, Constant):
-                source = self._resolved(value, where)
+                source = value.resolved(lambda name: self._field(name, where))
             elif isinstance(value, Always):
                 self.constants[name] = value.text
             else:
@@ -135,15 +134,6 @@ class Rows:
             self.take_items(field, where)
             return field.item
         return field
-
-    def _resolved(self, term: Any, where: str) -> Any:
-        """Return an expression with the fields themselves in place of their names."""
-        if isinstance(term, Named):
-            return self._field(term.name, where)
-        if isinstance(term, Calculation):
-            left = self._resolved(term.left, where)
-            return Calculation(term.symbol, left, self._resolved(term.right, where))
-        return term
 
     def _own_column(self, name: str, source: Any, format: Any, where: str) -> Column:
         """Return the column of the format's own that a field or an expression makes."""

@@ -140,9 +140,9 @@ class Expression:
         """Return a leaf, a factor and a summand if it is ``leaf * factor + summand``."""
         return self, 1, 0
 
-    def resolved(self, fields: Mapping[str, Expression]) -> Expression:
+    def resolved(self, field: Callable[[str], Expression]) -> Expression:
         """Return it with the fields themselves in place of their names (``Named``)."""
-        del fields
+        del field
         return self
 
     def __add__(self, other: Any) -> Expression:
@@ -264,9 +264,9 @@ class Named(Expression):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def resolved(self, fields: Mapping[str, Expression]) -> Expression:
-        """Return the field; itself if there is none of the name."""
-        return fields.get(self.name, self)
+    def resolved(self, field: Callable[[str], Expression]) -> Expression:
+        """Return the field."""
+        return field(self.name)
 
     def __repr__(self) -> str:
         return self.name
@@ -299,9 +299,9 @@ class Calculation(Expression):
         yield from self.left.leaves()
         yield from self.right.leaves()
 
-    def resolved(self, fields: Mapping[str, Expression]) -> Expression:
+    def resolved(self, field: Callable[[str], Expression]) -> Expression:
         """Return the operation on the resolved sides."""
-        return Calculation(self.symbol, self.left.resolved(fields), self.right.resolved(fields))
+        return Calculation(self.symbol, self.left.resolved(field), self.right.resolved(field))
 
     def linear(self) -> tuple[Expression, int, int] | None:
         """Return a leaf, a factor and a summand, or None."""

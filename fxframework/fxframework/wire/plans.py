@@ -10,6 +10,7 @@ then ``Event`` records are read, whose times are computed from it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -86,7 +87,7 @@ def plan_of(format: Format) -> Plan:
         step = next_step(waiting_plans, waiting_registers, plans.values())
         if step is None:
             # Registers that depend on one another: only records read as objects change them.
-            unknown = Registers(waiting_registers)
+            unknown = set(waiting_registers)
             for plan in plans.values():
                 if any(effect.register in unknown for effect in plan.effects):
                     plan.one_by_one = True
@@ -119,15 +120,6 @@ def complete_plan(plan: ClassPlan, format: Format) -> None:
         plan.stops_if_short = True
 
 
-class Registers(tuple[Register, ...]):
-    """Registers, found by identity: ``==`` of registers makes a condition."""
-
-    __slots__ = ()
-
-    def __contains__(self, wanted: object) -> bool:
-        return any(register is wanted for register in self)
-
-
 def next_step(
     waiting_plans: list[ClassPlan],
     waiting_registers: list[Register],
@@ -137,9 +129,9 @@ def next_step(
 
     A register can be known once all classes that change it were read.
     """
-    unknown = Registers(waiting_registers)
+    unknown = set(waiting_registers)
     for plan in waiting_plans:
-        if not any(register in unknown for register in plan.uses):
+        if unknown.isdisjoint(plan.uses):
             return plan
     for register in waiting_registers:
         can_be_known = True
@@ -153,10 +145,9 @@ def next_step(
     return None
 
 
-def is_known(effect: Effect, unknown: Registers) -> bool:
+def is_known(effect: Effect, unknown: AbstractSet[Register]) -> bool:
     """Return whether the value of an effect depends on known registers alone."""
-    leaves = (*effect.keeps.leaves(), *effect.value.leaves())
-    return not any(leaf in unknown for leaf in leaves)
+    return unknown.isdisjoint(registers_in((effect.keeps, effect.value)))
 
 
 def class_plan(cls: Any) -> ClassPlan:

@@ -84,7 +84,7 @@ class Shape:
         self.by_name: dict[str, Any] = {field.name: field for field in self.fields}
         """The fields by name."""
         self.sets = {
-            register: expression(value).resolved(self.by_name)
+            register: expression(value).resolved(self._field_of)
             for register, value in options.get("sets", {}).items()
         }
         self.words: dict[Field, tuple[int, int]] = {}
@@ -120,6 +120,11 @@ class Shape:
         self._check_options(options, family)
         if self.mark is not None:
             self.mark_place = self.places[self.mark]
+
+    def _field_of(self, name: str) -> Expression:
+        """Return the field of a name; the name itself if there is none."""
+        field: Expression = self.by_name.get(name, Named(name))
+        return field
 
     def _equal_to_size(self) -> Iterator[Number]:
         """Yield the numbers that are equal to something of the record's size."""

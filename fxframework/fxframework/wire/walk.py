@@ -192,20 +192,6 @@ class Walk:
                 break
         return record, cursor.notes
 
-    def again(self, record: LosslessRecord, wanted: int) -> None:
-        """Read a record again, so that ``views`` gets its fields; the state does not change."""
-        end = record.offset + record.nbytes
-        if self.format.header is not None and isinstance(record, self.format.header):
-            end = self.source.size
-        section = f"{self.format.title}, {record.record}"
-        assert isinstance(record, Record)  # noqa: S101 (others have no fields)
-        views: list[FieldView] = []
-        try:
-            type(record).unpack(self.data, record.offset, end, self.state, views, wanted)
-        finally:
-            assert self.views is not None  # noqa: S101 (set by explain)
-            self.views += [attrs.evolve(view, section=section) for view in views]
-
 
 def explain(format: Format, source: Source, offset: int) -> list[FieldView]:
     """Return the fields of the record at byte ``offset``, in the order of the file.
@@ -217,11 +203,14 @@ def explain(format: Format, source: Source, offset: int) -> list[FieldView]:
     record, notes = next(
         (record, notes) for record, notes in walk if record.offset + record.nbytes > offset
     )
-    views: list[FieldView] = []
+    end = record.offset + record.nbytes
     if isinstance(record, Record):
-        walk.views = views
-        walk.again(record, offset)
-        return views
+        if format.header is not None and isinstance(record, format.header):
+            end = source.size
+        section = f"{format.title}, {record.record}"
+        views: list[FieldView] = []
+        type(record).unpack(walk.data, record.offset, end, walk.state, views, offset)
+        return [attrs.evolve(view, section=section) for view in views]
     # Other bytes have no fields: what was found about them says what they are.
     name = record.record
     section = format.title
@@ -232,7 +221,8 @@ def explain(format: Format, source: Source, offset: int) -> list[FieldView]:
         rule = format.rules.numbered(notes[0][0])
         section = rule.section
         meaning = rule.title
-    begin = record.offset
-    end = begin + record.nbytes
     data = source.data.data
-    return list(explain_stretch(data, begin, end, name, section, wanted=offset, meaning=meaning))
+    stretch = explain_stretch(
+        data, record.offset, end, name, section, wanted=offset, meaning=meaning
+    )
+    return list(stretch)

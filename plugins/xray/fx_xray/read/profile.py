@@ -81,7 +81,7 @@ class ProfilePass(BlockPass):
         places, blocks, is_total, ends = whole_paths(file, offsets, stops)
         cut = np.flatnonzero(ends < stops)
         cut_bytes = (stops - ends)[cut]
-        self._findings.add(findings_of(int(CUT_PATH), offsets[cut], -1, cut_bytes, cut.size))
+        self.notes[0].add(findings_of(int(CUT_PATH), offsets[cut], -1, cut_bytes, cut.size))
         self.process = 0
         if "header" in self.kinds:
             self.process = Header.layout.place("process").get(file.data.data, 0)
