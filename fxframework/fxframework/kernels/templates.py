@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ NONE = -1
 NO_SOURCE = memoryview(bytes(8))
 
 
+@functools.cache
 def json_escapes() -> U8:
     """Return JSON's escape of each byte and its size, uint8 of shape (2048,); a size of 0: none."""
     table = np.zeros((256, ESCAPE), np.uint8)

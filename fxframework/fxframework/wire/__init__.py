@@ -23,8 +23,8 @@ from it are the records, one per kind::
 
 * Declarations: ``fields`` and others (kinds of fields), ``records``, ``families`` and ``shape``
   (classes of records), ``expressions`` (lengths and conditions), ``format``, ``plugins``.
-* One record: ``one`` and ``cursor`` read it, ``drafts`` writes it, ``in_json`` shows it, ``walk``
-  reads one after another. ``state`` has what earlier records say about later ones.
+* One record: ``one`` and ``cursor`` read and write it, ``in_json`` shows it, ``walk`` reads one
+  after another. ``state`` has what earlier records say about later ones.
 * Bytes to columns, thousands of records at a time (docs/blocks.md): ``framing`` finds where records
   are (``contents``: by what fills them), ``plans`` says in which order to read their classes,
   ``many`` reads the fields of a class, ``runs`` puts this together, ``findings`` and ``cells`` put

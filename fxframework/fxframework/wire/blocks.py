@@ -37,7 +37,8 @@ from fxframework.wire.format import Format
 from fxframework.wire.framing import ROOM, UNKNOWN, frames_of, item_size
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reference
 from fxframework.wire.plans import Plan, plan_of
-from fxframework.wire.runs import REASONS, SIZE_RULE, TIME_BEYOND, Block, Run, StateOfRun
+from fxframework.wire.rules import TIME_BEYOND
+from fxframework.wire.runs import REASONS, SIZE_RULE, Block, Run, StateOfRun
 from fxframework.wire.spans import Span
 from fxframework.wire.state import Change, Registrations
 from fxframework.wire.walk import Walk

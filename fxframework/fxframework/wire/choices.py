@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ class Choice(Field):
     def read(self, cursor: Cursor, values: Values) -> None:
         """Read the value of its kind."""
         field = self.of(cursor.known[self.tag])
-        for number in cursor.layout.unsaid(self, field):
+        for number in unsaid(cursor.layout, self, field):
             # This kind does not say it, so it would be written as 0.
             if cursor.known[number]:
                 cursor.differs = True
@@ -155,6 +156,21 @@ class Choice(Field):
         values[self.name] = None
         if form.given.get(self.key) is not None:
             raise form.wrong(self.key, "null")
+
+
+@functools.cache
+def unsaid(layout: Any, choice: Choice, chosen: Field | None) -> list[Field]:
+    """Return the numbers that follow from other kinds of a choice than the chosen one.
+
+    They are written as zero.
+    """
+    unsaid_numbers = []
+    for number, ways in layout.implied.items():
+        fields = [field for _, field, _, _ in ways]
+        is_of_choice = all(layout.choice_of.get(field) is choice for field in fields)
+        if is_of_choice and not any(field is chosen for field in fields):
+            unsaid_numbers.append(number)
+    return unsaid_numbers
 
 
 class Again(Field):

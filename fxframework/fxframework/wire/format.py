@@ -19,7 +19,7 @@ from fxframework.kit.lossless import (
 from fxframework.registry import lazy
 from fxframework.wire.columns import Rows, ThreadIds, bind_all
 from fxframework.wire.cursor import AT, SIZE, RefusalError, order_of
-from fxframework.wire.expressions import Constant, Expression, Register
+from fxframework.wire.expressions import Constant, Expression, Register, leaves_of
 from fxframework.wire.families import OTHER, Family, declaration_error
 from fxframework.wire.fields import Field, Integer, Number
 from fxframework.wire.records import Layout, Record
@@ -209,40 +209,26 @@ class Format:
 
     def _state(self) -> tuple[list[Register], list[TextTable]]:
         """Return the registers and tables that the records use."""
-        registers: dict[Register, None] = {}
-        tables: dict[TextTable, None] = {}
-
-        def add_registers(term: Expression) -> None:
-            registers.update((leaf, None) for leaf in term.leaves() if isinstance(leaf, Register))
-
-        # Dictionaries without values: sets that keep their order.
+        terms: list[Expression | None] = []
+        tables: list[TextTable | None] = []
         for layout in self.layouts():
+            terms += [layout.when, *layout.changed, *layout.sets.values()]
+            tables += layout.clears
             for field in layout.fields:
-                for term in field.expressions():
-                    add_registers(term)
+                terms += field.expressions()
                 if isinstance(field, Number):
-                    for register in (field.sets, field.adds):
-                        if register is not None:
-                            registers[register] = None
-                    if field.refers is not None:
-                        tables[field.refers] = None
+                    tables.append(field.refers)
                 if isinstance(field, Text):
-                    for entry in (field.defines, field.entry):
-                        if entry is not None:
-                            tables[entry.table] = None
-            for register, value in layout.sets.items():
-                registers[register] = None
-                add_registers(value)
-            if layout.when is not None:
-                add_registers(layout.when)
-            tables |= dict.fromkeys(layout.clears)
+                    tables += [entry.table for entry in (field.defines, field.entry) if entry]
         for rows in self.tables:
-            for term in rows.expressions:
-                add_registers(term)
-        # Place and size do not belong to the file: each record has its own.
+            terms += rows.expressions
+        leaves = (leaf for term in terms for leaf in leaves_of(term))
+        # Dictionaries without values: sets that keep their order. Place and size do not belong to
+        # the file: each record has its own.
+        registers = dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Register))
         for of_record in (AT, SIZE):
             registers.pop(of_record, None)
-        return list(registers), list(tables)
+        return list(registers), list(dict.fromkeys(filter(None, tables)))
 
     @functools.cached_property
     def candidates(self) -> list[list[Any]]:

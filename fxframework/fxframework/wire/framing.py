@@ -36,6 +36,7 @@ from fxframework.wire.fields import Bits, Field, Integer, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.format import Format, kinds_of
 from fxframework.wire.lists import Listed, Texts
+from fxframework.wire.rules import NOT_DECLARED
 from fxframework.wire.spans import Span, Text
 
 if TYPE_CHECKING:
@@ -83,8 +84,6 @@ MOST_KINDS = 4096
 NOT_MEASURED = "is not measured by the first word"
 SHORT_RULE = 104
 """The rule for what ends before a field."""
-NOT_DECLARED = 108
-"""The rule for numbers that nothing declared."""
 
 
 class ItemPart(NamedTuple):

@@ -27,11 +27,8 @@ from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Expression, Register, wrapped
 from fxframework.wire.findings import Findings, Noted
 from fxframework.wire.known import CODE, THERE, Codes, Known, as_mask, gaps_to, with_sign
+from fxframework.wire.rules import NOT_DECLARED, RESERVED
 
-RESERVED = 105
-"""The rule for bits and bytes that should be zero."""
-NOT_DECLARED = 108
-"""The rule for numbers that nothing declared."""
 PIECES = {3: (2, 1), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1)}
 """Integers of odd sizes, as integers of even ones that follow one another."""
 SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3}

@@ -16,13 +16,14 @@ import numpy as np
 from fxframework.kernels.arrays import I64, U8, Bools
 from fxframework.kit.lossless import UnfitError
 from fxframework.wire.cursor import RefusalError
-from fxframework.wire.drafts import OF_ANOTHER_KIND
 from fxframework.wire.fields import Bits, Field, Number
 from fxframework.wire.groups import Group, Grouping, References, Resolve
 from fxframework.wire.json_columns import Numbers, store
 from fxframework.wire.json_shapes import LARGEST, MOST_SHAPES, Kinds, values_of
 from fxframework.wire.many import FileNumbers
+from fxframework.wire.one import OF_ANOTHER_KIND
 from fxframework.wire.records import Layout
+from fxframework.wire.rules import DOES_NOT_FIT
 from fxframework.wire.state import State
 
 Part = tuple[int, int]
@@ -211,4 +212,4 @@ def put_numbers(
             place = layout.family.places[field]
             word = FileNumbers(out).integers(places + place.offset, place.nbytes, big=True)
             if (word >> place.shift_in(False) & place.mask != number).any():
-                raise RefusalError(404, OF_ANOTHER_KIND)
+                raise RefusalError(DOES_NOT_FIT, OF_ANOTHER_KIND)

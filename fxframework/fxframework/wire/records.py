@@ -20,7 +20,6 @@ from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import SIZE, Cursor, RefusalError, ShortError
-from fxframework.wire.drafts import Drafted
 from fxframework.wire.families import OTHER, Family, Fields, declaration_error
 from fxframework.wire.fields import Field
 from fxframework.wire.in_json import InJson
@@ -40,7 +39,7 @@ TAKEN = frozenset({"record", "offset", "nbytes", "raw", "refs", "ns", "layout", 
 """Names that every record has already."""
 
 
-class Layout(One, Drafted, InJson):
+class Layout(One, InJson):
     """The fields of a class, in the order of the file: read, written, and shown."""
 
     @functools.cached_property

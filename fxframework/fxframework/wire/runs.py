@@ -26,6 +26,7 @@ from fxframework.wire.framing import BAD_SIZE, CUT, HIDING, NO_ORDER, PADDING, U
 from fxframework.wire.known import CODE, LENGTH, START, THERE, Codes
 from fxframework.wire.many import ClassRows, Entered, Many, Reading
 from fxframework.wire.plans import ClassPlan, is_framed
+from fxframework.wire.rules import TIME_BEYOND
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import Change, Registrations, State, TextTable, register_columns
 
@@ -34,8 +35,6 @@ from fxframework.wire.state import Change, Registrations, State, TextTable, regi
 REASONS = {UNKNOWN: 103, CUT: 102, NO_ORDER: 101, PADDING: 0}
 """The rules by which stretches that are not records are reported; for others it is SIZE_RULE."""
 SIZE_RULE = 104
-TIME_BEYOND = 109
-"""The rule for times that 64 bits of nanoseconds cannot hold."""
 FRAMING_STOPPED = 2
 """Why ``Frames.read`` ends before a record whose size only its fields tell."""
 LAST = 1 << 30
