@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from fxframework.registry import Confidence, Probe, Reader, Writer, lazy_type
+from fxframework.registry import Confidence, Probe, Reader, Writer, lazy, lazy_type
 
 if TYPE_CHECKING:
-    from fxframework.io.sink import Sink
-    from fxframework.io.source import Source
-    from fxframework.io.words import FieldView
-    from fxframework.kit.salvage import Loss
-    from fxframework.model.capture import Capture, OpenRequest
-    from fxframework.model.diagnostics import Diagnostics
-    from fxframework.model.selection import Selection
-    from fxframework.registry import ExportSession, RecordWriter
     from fxframework.wire.format import Format
 
 Lazy = Callable[[], "Format"]
@@ -33,6 +25,21 @@ def _loaded(declared: Any) -> Lazy:
     return load
 
 
+def _of_format(load: Lazy, target: str, count: int, **further: str) -> Callable[..., Any]:
+    """Return a function that calls ``module:attribute`` with a format and its first arguments.
+
+    There are ``count`` of these; what a writer is given beside, such as options, declared formats
+    do not have. ``further`` arguments are passed on by name.
+    """
+    function = lazy(target)
+
+    def call(*arguments: Any) -> Any:
+        return function(load(), *arguments[:count], **further)
+
+    call.__name__ = function.__name__
+    return call
+
+
 def reader(
     name: str, declared: Any, *, title: str = "", suffixes: tuple[str, ...] = (),
     magic: bytes = b"", sniff: Sniff | None = None, **options: Any,
@@ -43,32 +50,15 @@ def reader(
     Further options are those of ``Reader``.
     """
     load = _loaded(declared)
-
-    def open_(source: Source, request: OpenRequest) -> Capture:
-        """Open a file of the format."""
-        from fxframework.wire.capture import open_capture
-
-        return open_capture(load(), source, request)
-
+    open_ = _of_format(load, "fxframework.wire.capture:open_capture", 2)
     open_.declared = load  # type: ignore[attr-defined]  # what `fxf plugins --check` looks at
-
-    def sample(nbytes: int) -> bytes:
-        """Make a typical file of about that many bytes."""
-        return load().sample(nbytes)
-
-    def explain(source: Source, offset: int) -> list[FieldView]:
-        """Return the record at a byte offset as annotated fields."""
-        from fxframework.wire.walk import explain
-
-        return explain(load(), source, offset)
-
     descriptor: dict[str, Any] = {
         "title": title or name,
         "suffixes": suffixes or (f".{name}",),
         "magic": magic,
         "rules": lambda: load().rules,
-        "explain": explain,
-        "sample": sample,
+        "explain": _of_format(load, "fxframework.wire.walk:explain", 2),
+        "sample": _of_format(load, "fxframework.wire.sample:sample", 1),
     }
     if sniff is not None:
         descriptor["sniff"] = sniff
@@ -84,48 +74,19 @@ def writer(
     A class of its own, ``"module:CLASS"``, may copy what is sound (``verbs.copies.CopyReader``).
     """
     load = _loaded(declared)
-
-    def open_(sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics) -> RecordWriter:
-        """Open a writer of records."""
-        del options, diagnostics
-        from fxframework.wire.encoder import open_writer
-
-        return open_writer(load(), sink)
-
-    def extract(
-        capture: Any, selection: Selection, sink: Sink, options: Mapping[str, Any]
-    ) -> Mapping[str, int]:
-        """Write the selected records, with those that they need."""
-        del options
-        from fxframework.wire.verbs.copies import extract
-
-        return extract(load(), capture, selection, sink)
-
-    def salvage(capture: Any, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
-        """Write the sound records; yield what is left out."""
-        del options
-        from fxframework.wire.verbs.copies import CopyReader, salvage
-
-        made_by = lazy_type(salvaged_by)() if salvaged_by else CopyReader
-        return salvage(load(), capture, sink, made_by)
-
-    def merge(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-        """Open a session that merges captures in the order of time."""
-        del options
-        from fxframework.wire.verbs.merge import Merger
-
-        return Merger(load(), sink)
-
     descriptor = {
         "lossless": True,
         "title": title or name,
         "suffixes": suffixes or (f".{name}",),
-        "extract": extract,
-        "salvage": salvage,
-        "merge": merge,
+        "extract": _of_format(load, "fxframework.wire.verbs.copies:extract", 3),
+        "salvage": _of_format(
+            load, "fxframework.wire.verbs.copies:salvage", 2, made_by=salvaged_by
+        ),
+        "merge": _of_format(load, "fxframework.wire.verbs.merge:Merger", 1),
         "accepts": name,
         "derived": lambda: load().derived,
     }
+    open_ = _of_format(load, "fxframework.wire.encoder:open_writer", 1)
     return Writer(format=name, open=open_, **{**descriptor, **options})
 
 

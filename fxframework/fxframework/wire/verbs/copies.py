@@ -17,7 +17,7 @@ from fxframework.kit.lossless import DamagedRecord, PaddingRecord, UnknownRecord
 from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture, Window
 from fxframework.model.strings import StringPool, TextColumn
-from fxframework.registry import no_parts
+from fxframework.registry import lazy_type, no_parts
 from fxframework.wire.blocks import BlockReader
 from fxframework.wire.framing import PADDING, UNKNOWN
 from fxframework.wire.runs import REASONS, SIZE_RULE, Block, Run
@@ -233,15 +233,15 @@ class CopyReader(BlockReader):
         self.stretches.append((run.places[rows], run.sizes[rows], numbers))
 
 
-def salvage(
-    format: Format, capture: Capture, sink: Sink, made_by: type[CopyReader] = CopyReader
-) -> Iterator[Loss]:
-    """Write the sound records of a capture, as ``made_by`` copies them; yield what is left out.
+def salvage(format: Format, capture: Capture, sink: Sink, made_by: str = "") -> Iterator[Loss]:
+    """Write the sound records of a capture; yield what is left out.
 
-    Records are found, too, that a damaged size hides, if the format says how (``wire.resume``).
+    A class of the format's own, ``"module:CLASS"``, may copy them. Records are found, too, that a
+    damaged size hides, if the format says how (``wire.resume``).
     """
     limits = capture.request.limits
-    reader = made_by(format, capture.source, limits, with_unknown=True)
+    copier: Any = lazy_type(made_by)() if made_by else CopyReader
+    reader: CopyReader = copier(format, capture.source, limits, with_unknown=True)
     reader.frames.splitting = 1
     return reader.copy(sink)
 
