@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.kernels.arrays import I64
+from fxframework.kernels.arrays import I32, I64
 from fxframework.wire.columns import Rows
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Expression, Register, wrapped
@@ -161,7 +161,7 @@ class RowView:
             return column[rows]
         return column
 
-    def codes(self, field: Any) -> NDArray[np.int32]:
+    def codes(self, field: Any) -> I32:
         """Return the codes of the texts of a field."""
         many, rows = self.holder_of(field)
         codes = many.known.get((field, CODE))

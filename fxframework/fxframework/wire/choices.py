@@ -17,8 +17,8 @@ from fxframework.wire.spans import Octets
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
+    from fxframework.kernels.arrays import I64, Bools
     from fxframework.wire.many import Many
 else:
     from fxframework.kit.lazy import numpy as np
@@ -92,7 +92,7 @@ class Choice(Field):
             raise self.unknown(value)
         return b""
 
-    def of_many(self, tags: NDArray[np.int64]) -> Iterator[tuple[Field | None, NDArray[np.bool_]]]:
+    def of_many(self, tags: I64) -> Iterator[tuple[Field | None, Bools]]:
         """Yield the field of each kind with the rows whose tags say it, that of others last."""
         is_other = np.ones(tags.size, bool)
         for number, field in self.of_wrapped.items():

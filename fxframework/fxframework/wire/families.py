@@ -16,7 +16,8 @@ from fxframework.wire.state import State
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+
+    from fxframework.kernels.arrays import I64, U8
 else:
     from fxframework.kit.lazy import numpy as np
 
@@ -88,9 +89,9 @@ class Place:
             raise ValueError(message)
         return word & ~(self.mask << self.shift) | number << self.shift
 
-    def get_many(self, many: Any) -> NDArray[np.int64]:
+    def get_many(self, many: Any) -> I64:
         """Return the integers of many parts (a ``Many``), which have these bytes."""
-        word: NDArray[np.int64] = many.reading.numbers.integers(
+        word: I64 = many.reading.numbers.integers(
             many.start + self.offset, self.nbytes, big=many.big
         )
         if self.shift:
@@ -99,9 +100,7 @@ class Place:
             return word
         return word & self.mask
 
-    def put_many(
-        self, data: NDArray[np.uint8], starts: NDArray[np.int64], numbers: NDArray[np.int64]
-    ) -> None:
+    def put_many(self, data: U8, starts: I64, numbers: I64) -> None:
         """Write integers into records of a little-endian format that begin at these bytes."""
         if not starts.size:
             return
@@ -252,7 +251,7 @@ class Family:
                 return cls
         return self.other
 
-    def choose_many(self, many: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+    def choose_many(self, many: Any) -> Iterator[tuple[Any, I64]]:
         """Yield each class with the rows of ``many`` that are of it; None with those of none."""
         numbers = [self.places[field].get_many(many) for field in self.kinds]
         unassigned = np.ones(many.start.size, bool)
@@ -269,7 +268,7 @@ class Family:
         if unassigned.any():
             yield self.other, np.flatnonzero(unassigned)
 
-    def needed_of_many(self, many: Any) -> NDArray[np.int64]:
+    def needed_of_many(self, many: Any) -> I64:
         """Return the bytes that parts of a stated size go up to, which do not fit."""
         assert self.size is not None  # noqa: S101 (asked only then)
         claimed = self.places[self.size].get_many(many)
@@ -277,7 +276,7 @@ class Family:
             sizes = self.unit << np.clip(claimed, 0, LARGEST_POWER)
         else:
             sizes = np.clip(claimed, 0, LARGEST_CLAIM) * self.unit + self.plus
-        needed: NDArray[np.int64] = many.start + np.maximum(sizes, self.head)
+        needed: I64 = many.start + np.maximum(sizes, self.head)
         return needed
 
     def check(self, cls: Any, data: memoryview, state: State | None, big: bool) -> None:

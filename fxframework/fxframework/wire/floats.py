@@ -21,8 +21,8 @@ from fxframework.wire.rules import DOES_NOT_FIT, UNDEFINED_VALUE, WRONG_TYPE
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
+    from fxframework.kernels.arrays import F64, I64, Bools
     from fxframework.wire.many import Many
 else:
     from fxframework.kit.lazy import numpy as np
@@ -106,7 +106,7 @@ class Float(Limited):
             return Nan(bits)
         return number
 
-    def numbers_of(self, bits: NDArray[np.int64]) -> NDArray[np.float64]:
+    def numbers_of(self, bits: I64) -> F64:
         """Return the numbers with many bits, as doubles."""
         if self.nbytes == 8:
             return bits.view("f8")
@@ -119,7 +119,7 @@ class Float(Limited):
         number = self.number_of(bits)
         return isinstance(number, Nan) and number.bits != CANONICAL_NAN
 
-    def have_payload(self, bits: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def have_payload(self, bits: I64) -> Bools:
         """Return which of many bits are those of a NaN that is not the canonical one."""
         exponent = 0x7FF << 52
         canonical = CANONICAL_NAN
@@ -129,7 +129,7 @@ class Float(Limited):
         fraction = (exponent & -exponent) - 1  # all bits below the exponent
         # All bits of the exponent, and some of the fraction: or else it is an infinity.
         is_nan = (bits & exponent == exponent) & (bits & fraction != 0)
-        has_payload: NDArray[np.bool_] = is_nan & (bits != canonical)
+        has_payload: Bools = is_nan & (bits != canonical)
         return has_payload
 
     def read_many(self, many: Many) -> None:

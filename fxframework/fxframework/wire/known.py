@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+
+    from fxframework.kernels.arrays import I32, I64, Bools
 else:
     from fxframework.kit.lazy import numpy as np
 
@@ -35,11 +36,11 @@ class Codes:
         self.count = count
         self.parts: list[tuple[Any, Any]] = []
 
-    def add(self, rows: Any, codes: Codes | NDArray[np.int32]) -> None:
+    def add(self, rows: Any, codes: Codes | I32) -> None:
         """Add codes of some rows, an index or a slice of all, which are there later."""
         self.parts.append((rows, codes))
 
-    def column(self) -> NDArray[np.int32]:
+    def column(self) -> I32:
         """Return the codes, int32 of shape (count,)."""
         parts = [(rows, column_of_codes(codes)) for rows, codes in self.parts]
         if len(parts) == 1 and isinstance(parts[0][0], slice):
@@ -50,7 +51,7 @@ class Codes:
         return column
 
 
-def column_of_codes(codes: Codes | NDArray[np.int32]) -> NDArray[np.int32]:
+def column_of_codes(codes: Codes | I32) -> I32:
     """Return codes, which may still be in parts, as a column."""
     if isinstance(codes, Codes):
         return codes.column()
@@ -81,7 +82,7 @@ class Known(dict[Any, Any]):
         return column
 
 
-def as_mask(value: Any, count: int) -> NDArray[np.bool_]:
+def as_mask(value: Any, count: int) -> Bools:
     """Return a value of a condition, a column or one number for all, as bool of shape (count,)."""
     if not isinstance(value, np.ndarray):
         return np.full(count, bool(value))
@@ -98,7 +99,7 @@ def gaps_to(unit: int, places: Any) -> Any:
     return places % unit
 
 
-def with_sign(numbers: NDArray[np.int64], nbits: int) -> NDArray[np.int64]:
+def with_sign(numbers: I64, nbits: int) -> I64:
     """Return numbers of so many bits, the highest of which is a sign, as those of 64 bits."""
     # Bits below the sign count up from its value: of 4 bits, 0b0111 is 7, 0b1000 is -8.
     sign = 1 << nbits - 1

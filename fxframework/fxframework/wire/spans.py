@@ -15,8 +15,8 @@ from fxframework.wire.state import Entry, State
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
+    from fxframework.kernels.arrays import I64
     from fxframework.wire.many import Many
 else:
     from fxframework.kit.lazy import numpy as np
@@ -148,7 +148,7 @@ class Span(Field):
         self.check_spans(many, starts, lengths)
         many.align(self.aligned, self)
 
-    def take_of_many(self, many: Many) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def take_of_many(self, many: Many) -> tuple[I64, I64]:
         """Return the places of the bytes, and their lengths without terminator and padding."""
         begins = many.at()
         if self.until:
@@ -172,9 +172,7 @@ class Span(Field):
             self._check_trimmed(many, starts + lengths, padded_lengths - lengths)
         return starts, lengths
 
-    def _check_trimmed(
-        self, many: Many, ends: NDArray[np.int64], trimmed: NDArray[np.int64]
-    ) -> None:
+    def _check_trimmed(self, many: Many, ends: I64, trimmed: I64) -> None:
         """Mark the records in which padding was taken off that writing does not add again."""
         if self.fixed is not None:
             return
@@ -186,9 +184,7 @@ class Span(Field):
         else:
             many.keep_raw(trimmed > 0)
 
-    def check_spans(
-        self, many: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> None:
+    def check_spans(self, many: Many, starts: I64, lengths: I64) -> None:
         """Look at the bytes that were read of many records."""
 
     def decoded(self, cursor: Cursor, at: int, data: bytes) -> Any:
@@ -388,9 +384,7 @@ class Text(Span):
             referring_rows = np.flatnonzero(~needs_no_entry)
         many.refer(self, self.entry.table, indexes, referring_rows, unsigned=unsigned)
 
-    def read_inlines(
-        self, many: Many, inline_rows: NDArray[np.int64], indexes: NDArray[np.int64]
-    ) -> None:
+    def read_inlines(self, many: Many, inline_rows: I64, indexes: I64) -> None:
         """Read the texts that are in the records themselves."""
         if not inline_rows.size:
             return
@@ -402,7 +396,7 @@ class Text(Span):
         self.read_all_inlines(having_text, indexes[inline_rows])
         many.put_back(having_text, inline_rows)
 
-    def read_all_inlines(self, many: Many, indexes: NDArray[np.int64]) -> None:
+    def read_all_inlines(self, many: Many, indexes: I64) -> None:
         """Read texts all of which are in the records themselves."""
         starts, lengths = many.stretch(indexes & self.inline - 1)
         self.check_spans(many, starts, lengths)
@@ -412,16 +406,12 @@ class Text(Span):
         many.known[self, LENGTH] = lengths
         many.align(self.aligned, self)
 
-    def check_spans(
-        self, many: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> None:
+    def check_spans(self, many: Many, starts: I64, lengths: I64) -> None:
         """Report texts that are not UTF-8, and define them in a table."""
         self.tell_strange(many, starts, many.not_utf8(starts, lengths))
         self.define_many(many, starts, lengths)
 
-    def tell_strange(
-        self, many: Many, starts: NDArray[np.int64], strange: NDArray[np.int64]
-    ) -> None:
+    def tell_strange(self, many: Many, starts: I64, strange: I64) -> None:
         """Report texts that are not UTF-8, an index."""
         if strange.size:
             is_strange = np.zeros(starts.size, bool)
@@ -432,9 +422,7 @@ class Text(Span):
             else:
                 many.note(NOT_UTF8, strange, 0, starts)
 
-    def define_many(
-        self, many: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> None:
+    def define_many(self, many: Many, starts: I64, lengths: I64) -> None:
         """Declare texts in a table, if the field does."""
         if self.defines is not None:
             indexes = many.full(self.defines.index.column(many))
