@@ -364,10 +364,6 @@ class Shape:
         section = section or self.section or self.family.section
         return WordLayout(name, section, tuple(word_bits))
 
-    def reserved(self, name: str) -> int:
-        """Return the mask of reserved bits of the word that a field begins."""
-        return self.words[self.by_name[name]][1]
-
     def fits(self, known: Mapping[Any, int]) -> bool:
         """Return whether records of the class can follow, by the registers."""
         return self.when is None or bool(self.when.value(known))
