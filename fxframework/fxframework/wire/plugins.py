@@ -33,10 +33,10 @@ def _of_format(load: Lazy, target: str, count: int, **further: str) -> Callable[
     """
     function = lazy(target)
 
+    @functools.wraps(function)
     def call(*arguments: Any) -> Any:
         return function(load(), *arguments[:count], **further)
 
-    call.__name__ = function.__name__
     return call
 
 

@@ -122,7 +122,7 @@ class ProfilePass(BlockPass):
         self.small["xray_functions"] = function_columns(self.names, *sums)
         ends_in_ns = to_ns(starts + ticks, capture.ticks_per_second)
         if ends_in_ns.size:
-            self._range = 0, int(ends_in_ns.max())
+            self.range = 0, int(ends_in_ns.max())
 
 
 class ProfileCapture(DeclaredCapture, of=FORMAT):
