@@ -408,16 +408,17 @@ class ColumnItems:
         self.groups = groups
         self._unit = unit
         self._owners = owners
-        self._owner_of_item = np.repeat(np.arange(counts.size), counts)
-        self._offsets = np.zeros(self._owner_of_item.size, np.int64)
+        self._offsets = np.zeros(int(counts.sum()), np.int64)
         """Bytes of the list before each item."""
 
     def measure(self, place: Numbers) -> I64:
         """Return the bytes of each list, which begins at a place of its record."""
-        sizes = np.zeros(self._owner_of_item.size, np.int64)
+        sizes = np.zeros(self._offsets.size, np.int64)
         for rows, group in self.groups:
             sizes[rows] = group.measure()
-            self._owners.odd[self._owner_of_item[rows[group.odd]]] = True
+            if group.odd.any():
+                owner_of_item = np.repeat(np.arange(self.counts.size), self.counts)
+                self._owners.odd[owner_of_item[rows[group.odd]]] = True
         if self._unit > 1:
             sizes += gaps_to(self._unit, -sizes)
             self._owners.odd |= place % self._unit != 0
@@ -426,6 +427,6 @@ class ColumnItems:
 
     def put(self, out: U8, places: I64) -> None:
         """Write the items of lists that begin at these places."""
-        item_places = places[self._owner_of_item] + self._offsets
+        item_places = np.repeat(places, self.counts) + self._offsets
         for rows, group in self.groups:
             group.put(out, item_places[rows])

@@ -21,7 +21,7 @@ from fxframework.io.words import WORD
 from fxframework.kernels.arrays import I64, U8, Bools
 from fxframework.kernels.sorting import joined_ranges
 from fxframework.model.strings import TextColumn
-from fxframework.wire.column_records import ColumnRecords, laid_out
+from fxframework.wire.column_records import ColumnItems, ColumnRecords
 from fxframework.wire.json_columns import Column
 from fxframework.wire.json_shapes import Shape
 from fxframework.wire.state import State
@@ -164,8 +164,7 @@ class Packer:
         sizes = measured(groups, order.size)
         too_large = np.sort(np.concatenate([rows[group.odd] for rows, group in groups]))
         if too_large.size:
-            rows, counts = self._without_excess(arguments, too_large, sizes)
-            arguments = self._packed_arguments(rows, counts)
+            arguments = self._without_excess(arguments, too_large, sizes)
             groups = list(self._groups(block, arguments))
             sizes = measured(groups, order.size)
         ends = np.cumsum(sizes)
@@ -175,7 +174,6 @@ class Packer:
                 msg = "columns do not fit the records that they are to make"
                 raise ValueError(msg)
             group.put(out, (ends - sizes)[rows])
-        arguments.put(out)
         return out
 
     def _block(self, order: I64) -> Block:
@@ -211,7 +209,11 @@ class Packer:
                 group = self._events(own, LAST_FIELDS[number])
             set_numbers(group, timestamp=own.time)
             if arguments.rows.size and number not in (LEGACY_SWITCH, LOG):
-                group.lists[group.field("args")] = OwnArguments(arguments, rows, group)
+                own_arguments = arguments.of(rows)
+                types = self._by_type(own_arguments.rows)
+                items = ColumnItems(group, own_arguments.counts, 1, types)
+                group.lists[group.field("args")] = items
+                group.odd |= items.counts > MAX_ARGS
             yield rows, group
 
     def _events(self, block: Block, last_field: str) -> ColumnRecords:
@@ -305,8 +307,7 @@ class Packer:
         """Return the arguments of a block's items; ends of items have none."""
         first_arguments = self.first_arguments
         if first_arguments is None:
-            nothing = np.zeros(0, np.int64)
-            return BlockArguments(nothing, np.zeros(block.item.size, np.int64), [])
+            return BlockArguments(np.zeros(0, np.int64), np.zeros(block.item.size, np.int64))
         begins = first_arguments[block.item]
         counts = np.where(block.is_end, 0, first_arguments[block.item + 1] - begins)
         rows = joined_ranges(begins, counts)
@@ -316,10 +317,10 @@ class Packer:
             record_of_row = np.repeat(np.arange(counts.size), counts)
             counts = np.bincount(record_of_row[is_defined], minlength=counts.size)
             rows = rows[is_defined]
-        return self._packed_arguments(rows, counts)
+        return BlockArguments(rows, counts)
 
-    def _packed_arguments(self, rows: I64, counts: I64) -> BlockArguments:
-        """Return the arguments at some rows as columns, type by type."""
+    def _by_type(self, rows: I64) -> list[tuple[I64, ColumnRecords]]:
+        """Return the arguments at some rows as columns, and which of them are of each type."""
         types = self.arguments.type[rows]
         # Narrow types give way to wide values.
         for narrow, dtype, wide in (
@@ -334,7 +335,7 @@ class Packer:
             places = np.flatnonzero(types == number)
             own_rows = rows[places] if places.size < rows.size else rows
             groups.append((places, self._typed(number, own_rows)))
-        return BlockArguments(rows, counts, groups)
+        return groups
 
     def _typed(self, number: int, rows: I64) -> ColumnRecords:
         """Return arguments of one type as columns."""
@@ -362,18 +363,20 @@ class Packer:
 
     def _without_excess(
         self, arguments: BlockArguments, too_large: I64, sizes: I64
-    ) -> tuple[I64, I64]:
-        """Return the rows and counts of arguments without those for which records have no room.
+    ) -> BlockArguments:
+        """Return the arguments without those for which records have no room.
 
         ``too_large`` are these records, ``sizes`` the bytes of all. The arguments of such a record
         are taken in their order; each that still fits is kept.
         """
         fits = np.ones(arguments.rows.size, np.bool_)
         counts = arguments.counts.copy()
+        sizes_of_arguments = measured(self._by_type(arguments.rows), arguments.rows.size)
+        ends = np.cumsum(counts)
         for record in too_large.tolist():
-            end = int(arguments.ends[record])
-            begin = end - int(arguments.counts[record])
-            argument_sizes = arguments.sizes[begin:end].tolist()
+            end = int(ends[record])
+            begin = end - int(counts[record])
+            argument_sizes = sizes_of_arguments[begin:end].tolist()
             bytes_left = WORD * MAX_RECORD_WORDS - int(sizes[record]) + sum(argument_sizes)
             argument_count = 0
             for place, nbytes in enumerate(argument_sizes, begin):
@@ -388,53 +391,24 @@ class Packer:
                 bytes_left -= nbytes
                 argument_count += 1
             counts[record] = argument_count
-        return arguments.rows[fits], counts
+        return BlockArguments(arguments.rows[fits], counts)
 
 
-class BlockArguments:
-    """The arguments of the records of a block, those of each record together.
+class BlockArguments(NamedTuple):
+    """The arguments of the records of a block, those of each record together."""
 
-    ``rows`` are those of all arguments that they are, ``counts`` how many each record has, and
-    ``groups`` the columns of each type, with their places among ``rows``.
-    """
+    rows: I64
+    """Their rows among all arguments."""
+    counts: I64
+    """How many each record has."""
 
-    def __init__(self, rows: I64, counts: I64, groups: list[tuple[I64, ColumnRecords]]) -> None:
-        self.rows = rows
-        self.counts = counts
-        self.groups = groups
-        self.ends = np.cumsum(counts)
-        self.sizes = measured(groups, rows.size)
-        self.nbytes, self._offsets = laid_out(self.sizes, counts)
-        """Bytes of the arguments of each record, and those before each argument in its record."""
-        self.list_places = np.zeros(counts.size, np.int64)
-        """Where the arguments of each record begin, once records are put."""
-
-    def put(self, out: U8) -> None:
-        """Write the arguments of records whose places are referred."""
-        places = np.repeat(self.list_places, self.counts) + self._offsets
-        for rows, group in self.groups:
-            group.put(out, places[rows])
-
-
-class OwnArguments:
-    """The arguments of some records of a block, as ``ColumnRecords.lists`` has lists."""
-
-    def __init__(self, arguments: BlockArguments, records: I64, group: ColumnRecords) -> None:
-        self._arguments = arguments
-        self._records = records
-        self.counts = arguments.counts[records]
-        group.odd |= self.counts > MAX_ARGS
-
-    def measure(self, place: Any) -> I64:
-        """Return the bytes of the arguments of each record."""
-        del place  # they follow one another without gaps
-        nbytes: I64 = self._arguments.nbytes[self._records]
-        return nbytes
-
-    def put(self, out: U8, places: I64) -> None:
-        """Note where the arguments of each record begin; they are written all together."""
-        del out
-        self._arguments.list_places[self._records] = places
+    def of(self, records: I64) -> BlockArguments:
+        """Return the arguments of some of the records, in order."""
+        if records.size == self.counts.size:
+            return self
+        counts = self.counts[records]
+        begins = np.cumsum(self.counts)[records] - counts
+        return BlockArguments(self.rows[joined_ranges(begins, counts)], counts)
 
 
 @functools.cache
