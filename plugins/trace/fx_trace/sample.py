@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import attrs
 import numpy as np
 
 from fx_trace import format as wire
-from fx_trace.format import (
-    ARG_NAME,
-    ARG_SIZE,
-    EVENT_ARGS_AT,
-    EVENT_CATEGORY,
-    EVENT_KIND,
-    EVENT_NAME_AT,
-    EVENT_THREAD,
-    SIZE_AT,
-    EventType,
-)
+from fx_trace.format import EventType
 from fx_trace.kinds import ArgType, RecordType
 from fx_trace.read.buffer import BufferHeader
 from fx_trace.records import (
@@ -29,6 +21,8 @@ from fx_trace.records import (
     TraceRecord,
     claimed_bytes,
 )
+from fx_trace.write.bulk import BLOCK
+from fx_trace.write.pack import ArgumentItems, Items, Packer, References
 
 THREADS = 8
 CATEGORIES = 9
@@ -42,7 +36,8 @@ def sample(nbytes: int) -> bytes:
 
     Strings and threads are indexed; times are in order; a tick is a nanosecond.
     """
-    return prologue() + _events(max(1, nbytes // BYTES_PER_EVENT)).tobytes()
+    events = _events(max(1, nbytes // BYTES_PER_EVENT))
+    return prologue() + b"".join(events)
 
 
 def prologue() -> bytes:
@@ -62,35 +57,36 @@ def prologue() -> bytes:
     return b"".join(record.pack() for record in records)
 
 
-def _events(count: int) -> np.ndarray:
-    """Return complete slices of 0, 1 and 2 arguments, as int64 of shape (words,)."""
+def _events(count: int) -> Iterator[bytes]:
+    """Yield complete slices of 0, 1 and 2 arguments."""
     number = np.arange(count, dtype=np.int64)
-    argument_count = number % 3
-    # Header, begin and end, and two words for each argument.
-    word_count = 3 + 2 * argument_count
-    end = np.cumsum(word_count)
-    start = end - word_count
-    words = np.zeros(int(word_count.sum()), np.int64)
-    thread_index = 1 + number // 4 % THREADS
-    category_index = 1 + number % CATEGORIES
-    name_index = 1 + CATEGORIES + number % NAMES
-    header = word_count << SIZE_AT | argument_count << EVENT_ARGS_AT | int(RecordType.EVENT)
-    header |= EVENT_KIND.put(EventType.DURATION_COMPLETE)
-    header |= thread_index << EVENT_THREAD.low
-    header |= category_index << EVENT_CATEGORY.low
-    words[start] = header | name_index << EVENT_NAME_AT
-    begin_ticks = 100 * number
-    # Of four slices of a thread, each is within the one before.
-    length = np.array([390, 250, 50, 20])[number % 4]
-    words[start + 1] = begin_ticks
-    words[end - 1] = begin_ticks + length
-    for place in range(2):
-        has_argument = argument_count > place
-        argument_start = start[has_argument] + 2 + 2 * place
-        argument_name = 1 + CATEGORIES + NAMES + place
-        words[argument_start] = ArgType.INT64 | ARG_SIZE.put(2) | ARG_NAME.put(argument_name)
-        words[argument_start + 1] = number[has_argument]
-    return words
+    items = Items(
+        kind=np.full(count, EventType.DURATION_COMPLETE, np.uint8),
+        time=100 * number,
+        thread=number // 4 % THREADS,
+        category=number % CATEGORIES,
+        name=CATEGORIES + number % NAMES,
+        # Of four slices of a thread, each is within the one before.
+        word=np.array([390, 250, 50, 20])[number % 4],
+    )
+    argument_counts = number % 3
+    first_arguments = np.append(0, np.cumsum(argument_counts))
+    item = np.repeat(number, argument_counts)
+    place = np.arange(item.size) - first_arguments[item]
+    types = np.full(item.size, ArgType.INT64, np.uint8)
+    arguments = ArgumentItems(item, CATEGORIES + NAMES + place, types, item, item, item)
+    nothing = np.zeros(0, np.int64)
+    references = References(
+        strings=np.arange(CATEGORIES + NAMES + ARGUMENTS + 1),
+        text_data=np.zeros(0, np.uint8),
+        text_starts=nothing,
+        text_lengths=nothing,
+        threads=np.arange(THREADS + 1),
+        koids=nothing,
+    )
+    packer = Packer(items, arguments, first_arguments, None, None, references)
+    for begin in range(0, count, BLOCK):
+        yield packer.pack(np.arange(begin, min(begin + BLOCK, count))).tobytes()
 
 
 def buffer_sample(nbytes: int) -> bytes:
