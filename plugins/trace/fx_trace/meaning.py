@@ -168,153 +168,116 @@ def sum_of(columns: list[I64], count: int) -> I64:
     return total
 
 
-def context_switches(rows: Records) -> Cells:
-    """Return rows of context switches, which name threads by their tid."""
+Source = Callable[[Records], NDArray[Any]] | int
+"""What gives a column of rows: a number is that of all of them."""
+
+
+def number(name: str) -> Source:
+    """Return what gives the values of a number."""
+    return lambda rows: rows.number(name)
+
+
+def codes(name: str) -> Source:
+    """Return what gives the codes of the texts of a field."""
+    return lambda rows: rows.codes(name)
+
+
+def threads(name: str) -> Source:
+    """Return what gives the threads of a field."""
+    return lambda rows: rows.threads(name)
+
+
+def processes(name: str) -> Source:
+    """Return what gives the processes of a field."""
+    return lambda rows: rows.processes(name)
+
+
+def stretch(name: str) -> dict[str, Source]:
+    """Return the columns of the places and lengths of the bytes of a field."""
     return {
-        **scheduled(rows, SchedulingType.CONTEXT_SWITCH),
-        "state": rows.number("outgoing_state"),
-        "prev": rows.number("outgoing_tid"),
-        "next": rows.number("incoming_tid"),
+        "start": lambda rows: rows.offsets(rows.aspect(name, START)),
+        "length": lambda rows: rows.aspect(name, LENGTH),
     }
 
 
-def wakeups(rows: Records) -> Cells:
-    """Return rows of wakeups."""
+SCHEDULED: Mapping[str, Source] = {
+    "state": NO_STATE, "cpu": number("cpu"), "ticks": number("timestamp"),
+    "prev_priority": -1, "next_priority": -1, "prev": -1,
+}  # fmt: skip
+"""Columns of scheduling that only some kinds of records fill, and common ones."""
+PROFILED: Mapping[str, Source] = {
+    "thread": threads("thread"), "ticks": number("timestamp"), "pid": processes("thread"),
+    "module": -1, "name": -1, "build_id": -1, "flags": 0, "address": 0, "size": 0, "vaddr": 0,
+    "start": 0, "length": 0,
+}  # fmt: skip
+"""The same of the profiler."""
+BLOB: Mapping[str, Source] = {
+    "type": 0, "thread": -1, "category": -1, "ticks": 0, "name": codes("name"),
+    **stretch("payload"),
+}  # fmt: skip
+"""The same of blobs; type 0 is a large record's. Only its metadata say thread and time."""
+SOURCES: Mapping[Any, tuple[str, Mapping[str, Source]]] = {
+    r.ContextSwitch: ("sched", {
+        **SCHEDULED, "kind": SchedulingType.CONTEXT_SWITCH, "state": number("outgoing_state"),
+        "prev": number("outgoing_tid"), "next": number("incoming_tid"),
+    }),
+    r.ThreadWakeup: ("sched", {
+        **SCHEDULED, "kind": SchedulingType.THREAD_WAKEUP, "next": number("waking_tid"),
+    }),
+    r.LegacyContextSwitch: ("sched", {
+        **SCHEDULED, "kind": SchedulingType.LEGACY_CONTEXT_SWITCH,
+        "state": number("outgoing_state"), "prev_priority": number("outgoing_priority"),
+        "next_priority": number("incoming_priority"),
+        "prev": threads("outgoing"), "next": threads("incoming"),
+    }),
+    r.Log: ("logs", {
+        "thread": threads("thread"), "ticks": number("timestamp"), **stretch("message"),
+    }),
+    r.Blob: ("blobs", {**BLOB, "type": number("blob_type")}),
+    r.LargeBlob: ("blobs", BLOB),
+    r.LargeBlobWithMetadata: ("blobs", {
+        **BLOB, "thread": threads("thread"), "category": codes("category"),
+        "ticks": number("timestamp"),
+    }),
+    r.KernelObject: ("objects", {
+        # Arguments say their processes.
+        "kind": 0, "type": number("object_type"), "name": codes("name"), "value": number("koid"),
+        "pid": 0,
+    }),
+    r.UserspaceObject: ("objects", {
+        "kind": 1, "type": 0, "name": codes("name"), "value": number("pointer"),
+        "pid": processes("process"),
+    }),
+    r.ProfilerModule: ("profiler", {
+        **PROFILED, "kind": ProfilerType.MODULE, "module": number("module_id"),
+        "name": codes("name"), "build_id": codes("build_id"),
+    }),
+    r.ProfilerMmap: ("profiler", {
+        **PROFILED, "kind": ProfilerType.MMAP, "module": number("module_id"),
+        "flags": number("flags"), "address": number("start_address"), "size": number("range"),
+        "vaddr": number("vaddr"),
+    }),
+    r.ProfilerBacktrace: ("profiler", {
+        **PROFILED, "kind": ProfilerType.BACKTRACE, "flags": number("flags"), **stretch("frames"),
+    }),
+}  # fmt: skip
+"""By class of records, whose rows they are, and what gives the columns."""
+
+
+def cells_of(sources: Mapping[str, Source], rows: Records) -> Cells:
+    """Return the columns of rows."""
     return {
-        **scheduled(rows, SchedulingType.THREAD_WAKEUP),
-        "next": rows.number("waking_tid"),
-    }
-
-
-def legacy_switches(rows: Records) -> Cells:
-    """Return rows of legacy context switches."""
-    return {
-        **scheduled(rows, SchedulingType.LEGACY_CONTEXT_SWITCH),
-        "state": rows.number("outgoing_state"),
-        "prev_priority": rows.number("outgoing_priority"),
-        "next_priority": rows.number("incoming_priority"),
-        "prev": rows.threads("outgoing"),
-        "next": rows.threads("incoming"),
-    }
-
-
-def scheduled(rows: Records, kind: int) -> Cells:
-    """Return the columns of scheduling that only some kinds of records fill, and common ones."""
-    return {
-        "kind": rows.every(kind),
-        "state": rows.every(NO_STATE),
-        "cpu": rows.number("cpu"),
-        "ticks": rows.number("timestamp"),
-        **{name: rows.every(-1) for name in ("prev_priority", "next_priority", "prev")},
-    }
-
-
-def logs(rows: Records) -> Cells:
-    """Return rows of log records."""
-    return {
-        "thread": rows.threads("thread"),
-        "ticks": rows.number("timestamp"),
-        "start": rows.offsets(rows.aspect("message", START)),
-        "length": rows.aspect("message", LENGTH),
-    }
-
-
-def blobs(rows: Records) -> Cells:
-    """Return rows of blobs; type 0 is a large record's. Only its metadata say thread and time."""
-    is_plain = rows.cls is r.Blob
-    has_metadata = rows.cls is r.LargeBlobWithMetadata
-    return {
-        "type": rows.number("blob_type") if is_plain else rows.every(0),
-        "thread": rows.threads("thread") if has_metadata else rows.every(-1),
-        "category": rows.codes("category") if has_metadata else rows.every(-1),
-        "ticks": rows.number("timestamp") if has_metadata else rows.every(0),
-        "name": rows.codes("name"),
-        "start": rows.offsets(rows.aspect("payload", START)),
-        "length": rows.aspect("payload", LENGTH),
-    }
-
-
-def kernel_objects(rows: Records) -> Cells:
-    """Return rows of kernel objects; arguments say their processes."""
-    return {
-        "kind": rows.every(0),
-        "type": rows.number("object_type"),
-        "name": rows.codes("name"),
-        "value": rows.number("koid"),
-        "pid": rows.every(0),
-    }
-
-
-def userspace_objects(rows: Records) -> Cells:
-    """Return rows of userspace objects."""
-    return {
-        "kind": rows.every(1),
-        "type": rows.every(0),
-        "name": rows.codes("name"),
-        "value": rows.number("pointer"),
-        "pid": rows.processes("process"),
-    }
-
-
-def modules(rows: Records) -> Cells:
-    """Return rows of modules that processes have loaded."""
-    return {
-        **profiled(rows, ProfilerType.MODULE),
-        "module": rows.number("module_id"),
-        "name": rows.codes("name"),
-        "build_id": rows.codes("build_id"),
-    }
-
-
-def mappings(rows: Records) -> Cells:
-    """Return rows of mappings of modules."""
-    return {
-        **profiled(rows, ProfilerType.MMAP),
-        "module": rows.number("module_id"),
-        "flags": rows.number("flags"),
-        "address": rows.number("start_address"),
-        "size": rows.number("range"),
-        "vaddr": rows.number("vaddr"),
-    }
-
-
-def backtraces(rows: Records) -> Cells:
-    """Return rows of backtraces."""
-    return {
-        **profiled(rows, ProfilerType.BACKTRACE),
-        "flags": rows.number("flags"),
-        "start": rows.offsets(rows.aspect("frames", START)),
-        "length": rows.aspect("frames", LENGTH),
-    }
-
-
-def profiled(rows: Records, kind: int) -> Cells:
-    """Return the columns of the profiler that only some kinds of records fill, and common ones."""
-    return {
-        "kind": rows.every(kind),
-        "thread": rows.threads("thread"),
-        "ticks": rows.number("timestamp"),
-        "pid": rows.processes("thread"),
-        **{name: rows.every(-1) for name in ("module", "name", "build_id")},
-        **{name: rows.every(0) for name in ("flags", "address", "size", "vaddr")},
-        **{name: rows.every(0) for name in ("start", "length")},
+        name: rows.every(source) if isinstance(source, int) else source(rows)
+        for name, source in sources.items()
     }
 
 
 MAKERS: Mapping[Any, tuple[str, Callable[[Records], Cells]]] = {
     r.Event: ("events", events),
-    r.ContextSwitch: ("sched", context_switches),
-    r.ThreadWakeup: ("sched", wakeups),
-    r.LegacyContextSwitch: ("sched", legacy_switches),
-    r.Log: ("logs", logs),
-    r.Blob: ("blobs", blobs),
-    r.LargeBlob: ("blobs", blobs),
-    r.LargeBlobWithMetadata: ("blobs", blobs),
-    r.KernelObject: ("objects", kernel_objects),
-    r.UserspaceObject: ("objects", userspace_objects),
-    r.ProfilerModule: ("profiler", modules),
-    r.ProfilerMmap: ("profiler", mappings),
-    r.ProfilerBacktrace: ("profiler", backtraces),
+    **{
+        cls: (table, functools.partial(cells_of, sources))
+        for cls, (table, sources) in SOURCES.items()
+    },
 }
 """By class of records, whose rows they are, and what makes the columns."""
 TABLE_CODE = {
