@@ -29,7 +29,7 @@ FDR_FORM, BASIC_FORM = FORMS
 BYTE_ORDERS: Final = ("little", "big", "big-lsb")
 """How numbers and bit fields are in a file: all little-endian; as a big-endian machine writes
 them, bit fields from the most significant bit on; or big-endian numbers with bit fields from the
-least significant bit on, as llvm-xray takes them. Basic mode has no bit fields."""
+least significant bit on, as llvm-xray takes them. In basic mode only the header has bit fields."""
 
 # --- Versions and limits --------------------------------------------------------------------------
 
@@ -226,7 +226,12 @@ class FileHeader(wire.Record, size=32, section="XRay FDR format of LLVM, Header"
 
     def pack(self, state: State | None = None) -> bytes:
         """Return the 32 bytes, in the byte order that it has unless a state says another."""
-        return super().pack(state or State(big=self.byte_order != "little"))
+        return super().pack(state or header_state(self.byte_order))
+
+
+def header_state(byte_order: str) -> State:
+    """Return the state in which a header is read and written: its flags are bit fields, too."""
+    return State(big=byte_order != "little", mirrored=byte_order == "big")
 
 
 # --- The flight data recorder ---------------------------------------------------------------------

@@ -93,6 +93,19 @@ def test_bits_of_a_big_endian_machine() -> None:
     assert packed(call(5, "exit", 3)).hex() == "5200000003000000"
 
 
+@cases(
+    ("byte_order", "flags"), [("little", "03000000"), ("big", "c0000000"), ("big-lsb", "00000003")]
+)
+def test_flags_of_a_header_lie_where_other_bit_fields_do(byte_order: str, flags: str) -> None:
+    """That is where compiler-rt's are on a machine of the order, or where llvm-xray looks."""
+    assert header(byte_order=byte_order)[4:8].hex() == flags
+    only_constant = read_header(
+        header(byte_order=byte_order, nonstop_tsc=False), "xray", byte_order
+    )
+    assert only_constant is not None
+    assert (only_constant.constant_tsc, only_constant.nonstop_tsc) == (True, False)
+
+
 def test_an_encoder_writes_the_byte_order_that_it_is_asked_for() -> None:
     records = [record.to_json() for record in decode(trace(5))[0]]
     for order in ORDERS:
@@ -339,6 +352,10 @@ def test_outside_of_buffers_the_next_extents_are_looked_for(garbage: bytes) -> N
     assert again(data) == data
 
 
+FAR = 2 << 40
+"""A time of which the bytes behind the fifth could be those of a function's record."""
+
+
 # --- A record that was cut in half (notes §0.7) ---------------------------------------------------
 
 
@@ -383,6 +400,18 @@ def test_a_record_that_may_not_follow_is_no_evidence_of_a_cut(kind: int) -> None
     assert "FXX0205" not in found.counts
     assert [record.record for record in mended[-2:]] == ["new_cpu", "function"]
     assert codes(data) == codes(data, mended=True)
+
+
+@cases(
+    "clock", [fx.NewCpu(cpu=3, tsc=(1 << 62) + FAR + 500), fx.TscWrap(tsc=(1 << 62) + FAR + 500)]
+)
+def test_a_clock_of_another_cpu_is_no_evidence_of_a_cut(clock: fx.XrayRecord) -> None:
+    """Counters may differ by a power of two: the low bits of a time are then near the one before.
+
+    What is behind the time is padding that was cleared, and no record.
+    """
+    data = header() + buffer(call(1), clock, call(2), call(2, "exit"), tsc=FAR)
+    assert codes(data) == codes(data, mended=True) == [("FXX0206", BEHIND + 8)]
 
 
 def test_a_cut_wrap_is_mended_too() -> None:

@@ -831,7 +831,10 @@ def mended_times(
     may_follow = (IS_CLOCK | IS_EVENT)[np.minimum(follower, START)]
     if ends:
         may_follow |= follower == END_OF_BUFFER
-    function_kind, function = records.fields(Function, begin + half, "kind", "function_id")
-    is_function = (function_kind <= ENTER_ARG) & (function != 0)
+    names = ("kind", "function_id", "delta")
+    function_kind, function, delta = records.fields(Function, begin + half, *names)
+    # No time between two records is none that a counter shows: it is padding that was cleared, of a
+    # clock whose time is far from the one before.
+    is_function = (function_kind <= ENTER_ARG) & (function != 0) & (delta != 0)
     is_record = np.where(is_metadata != 0, may_follow, is_function)
     return mended, is_reached & is_record

@@ -16,6 +16,7 @@ from fx_xray.format import (
     FileHeader,
     Unknown,
     XrayRecord,
+    header_state,
 )
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
@@ -73,7 +74,8 @@ def _views(
 def _fields(explainer: Explainer, record: Record, dialect: Dialect) -> Iterator[FieldView]:
     views: list[FieldView] = []
     state = dialect.state()
-    state.mirrored &= not isinstance(record, FileHeader)
+    if isinstance(record, FileHeader):
+        state = header_state(record.byte_order)
     end = record.offset + record.nbytes
     type(record).unpack(explainer.data, record.offset, end, state, views, explainer.wanted)
     tsc = getattr(record, "tsc", None)

@@ -11,7 +11,6 @@ from fx_xray.format import BASIC_FORM, Dialect, FileHeader, MetadataKind
 from fxframework.errors import Rule, UsageError, did_you_mean
 from fxframework.io.words import view_of
 from fxframework.model.diagnostics import Found
-from fxframework.wire.state import State
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,16 +52,16 @@ def _found_order(view: memoryview, form: str) -> str:
     """Return the byte order of a file with a header, from what is in it."""
     versions = Dialect(form).versions
 
-    def sound(*, big: bool) -> int:
+    def sound(byte_order: str) -> int:
         """Return how many of version, type and frequency make sense in an order."""
-        header = _unpacked(view, big=big)
+        header = _unpacked(view, byte_order)
         return (
             (header.version in versions)
             + (header.type in (wire.BASIC, wire.FDR))
             + (header.cycle_frequency in wire.FREQUENCIES)
         )
 
-    if sound(big=True) <= sound(big=False):
+    if sound("big") <= sound("little"):
         return "little"
     if form == BASIC_FORM:
         return "big"
@@ -86,13 +85,13 @@ def read_header(data: Data, form: str, byte_order: str = "") -> FileHeader | Non
     chosen = byte_order or _found_order(view, form)
     if form == BASIC_FORM and chosen != "little":
         chosen = "big"
-    header = _unpacked(view, big=chosen != "little")
+    header = _unpacked(view, chosen)
     header.byte_order = chosen
     return header
 
 
-def _unpacked(view: memoryview, *, big: bool) -> FileHeader:
-    return FileHeader.unpack(view, 0, wire.HEADER_BYTES, State(big=big))[0]
+def _unpacked(view: memoryview, byte_order: str) -> FileHeader:
+    return FileHeader.unpack(view, 0, wire.HEADER_BYTES, wire.header_state(byte_order))[0]
 
 
 def header_findings(

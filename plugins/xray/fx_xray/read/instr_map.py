@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
 from fxframework.errors import UnreadableError
 from fxframework.io.source import Source
-from fxframework.kernels.arrays import I64, U8, U64
+from fxframework.kernels.arrays import I64, U8, U64, Bools
 from fxframework.registry import lazy
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Sleds(NamedTuple):
     function: U64
     """Of the function."""
     kind: U8
-    always: NDArray[np.bool_]
+    always: Bools
     """Whether it is instrumented whatever its size."""
     version: U8
 

@@ -29,6 +29,7 @@ from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Diagnostic
 from fxframework.model.selection import Omitted, Selection
 from fxframework.wire.expressions import wrapped
+from fxframework.wire.state import State
 
 REPAIRED: Final = (0, 1, 2, 4)
 """Hundreds of the numbers of rules about the file, its records and their order."""
@@ -139,7 +140,7 @@ def pack(
     header = attrs.evolve(
         given, version=version, type=dialect.type, buffer_size=size, byte_order="little"
     )
-    header.raw = _with_garbage(header, head, big=given.byte_order != "little")
+    header.raw = _with_garbage(header, head, wire.header_state(given.byte_order))
     order = asked_order(options, WRITTEN_ORDER)
     packer = packer_of(form, sink, header, byte_order=order, left_out=left_out)
     packer.add_koids(*whole.event_threads())
@@ -155,12 +156,12 @@ def pack(
     return dropped + packer.close()
 
 
-def _with_garbage(header: FileHeader, head: bytes, *, big: bool) -> bytes:
+def _with_garbage(header: FileHeader, head: bytes, state: State) -> bytes:
     """Return the bytes of a header with those bits of another one that have no meaning."""
     data = np.array(bytearray(header.pack()))
     start = np.zeros(1, np.int64)
     for field, place in FileHeader.layout.places.items():
         if not field.public:
-            number = wrapped(place.get(memoryview(head), 0, big))
+            number = wrapped(place.get(memoryview(head), 0, state.big, state.mirrored))
             place.put_many(data, start, np.array([number]))
     return data.tobytes()
