@@ -251,7 +251,7 @@ class Add:
 
     def do(self, stage: ActionContext) -> None:
         """Add to the number."""
-        amount = stage.value(self.by)
+        amount = stage.number(self.by)
         stage.writer.add(stage.text(self.add), amount, self.slot)
 
 
@@ -266,7 +266,7 @@ class Insert:
     def do(self, stage: ActionContext) -> None:
         """Count the value."""
         path = stage.text(self.insert)
-        value = stage.value(self.value)
+        value = stage.number(self.value)
         stage.writer.call(path, "insert_multiple", value, self.count)
 
 

@@ -13,6 +13,7 @@ from fx_inspect.export.presentation import REPEATED
 from fx_inspect.read.capture import InspectCapture
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
+from fxframework.kernels.buffers import gathered
 from fxframework.model.capture import OpenRequest
 
 from ...bench.shapes.inspect import SHAPES
@@ -106,3 +107,20 @@ def test_batches_have_a_bounded_length_of_text(
             len(text or "") for name in strings if name != "path" for text in part.texts(name)
         )
         assert len(part) == 1 or total <= (1 << 16) + 64 * len(part)
+
+
+def test_names_of_nodes_are_looked_up_once_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[int] = []
+
+    def counted(values: Any, places: Any) -> Any:
+        looked_up.append(places.size)
+        return gathered(values, places)
+
+    monkeypatch.setattr("fx_inspect.read.batches.gathered", counted)
+    capture = opened(SHAPES["wide"](1 << 15))
+    batches = list(capture.batches("nodes", 10))
+    nodes = sum(map(len, batches))
+    assert len(batches) > 200
+    for batch in batches:
+        assert len(batch.array("name")) == len(batch.array("offset")) == len(batch.array("links"))
+    assert sum(looked_up) < 10 * nodes

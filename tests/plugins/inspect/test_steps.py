@@ -254,6 +254,19 @@ def test_rounds_are_texts_where_texts_belong(run: Callable[..., Report], tmp_pat
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("action", [{"add": "n", "by": "many"}, {"insert": "h", "value": "many"}])
+def test_amounts_of_threads_are_numbers(run: Callable[..., Report], action: dict[str, Any]) -> None:
+    report = run(
+        [
+            step("create", "n", value=1),
+            step("create", "h", value=[0, 10, 3], kind="int_linear_histogram"),
+            step("thread", process="p", thread="t", script=[action]),
+            'do = "target.run"',
+        ]
+    )
+    assert "'many' is not a number" in report.steps[-1].message
+
+
 def test_values_without_room_are_told(run: Callable[..., Report]) -> None:
     report = run(
         [

@@ -6,7 +6,7 @@ the tree uses as names and in slots get codes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -34,26 +34,25 @@ AT_ONCE = 1 << 16
 """Texts that get codes together, at most."""
 
 
-class GatheredTexts:
-    """The texts of run after run, before their chains are followed.
+class Texts:
+    """The texts of a file by number, in its order: gathered run by run, then followed (``settle``).
 
-    Texts are numbered in the order of the file. Those with a next extent are listed besides.
+    ``lengths`` has the bytes that are kept of each; below 0, it is ``~`` the length that a name
+    states and its block does not hold. The last row of all columns is that of the text -1, which
+    stands for none. Those with a next extent are listed besides.
     """
 
-    def __init__(self, blocks: Blocks) -> None:
+    def __init__(self, blocks: Blocks, max_string: int) -> None:
         self.data = blocks.data
-        self.columns = Gathered(
+        self.count = 0
+        self.max_string = max_string or int(np.iinfo(np.int64).max)
+        self._columns = Gathered(
             blocks, units=np.int32, types=np.uint8, lengths=np.int64, claims=np.int32
         )
-        self.chained = Gathered(
+        self._chained = Gathered(
             blocks, texts=np.int64, first=np.int32, wanted=np.int64, is_text=bool
         )
-        self.not_utf8: list[I64] = []
-
-    @property
-    def count(self) -> int:
-        """How many there are so far."""
-        return self.columns.count
+        self._not_utf8: list[I64] = []
 
     def add(self, run: Run) -> None:
         """Take the texts of a run."""
@@ -95,67 +94,55 @@ class GatheredTexts:
         bytes_here = lengths * (bytes_in_chains == 0)  # of texts that are in one block
         begins = wire.UNIT * units + payloads
         wrong_texts = np.flatnonzero(not_utf8(self.data, begins, np.maximum(bytes_here, 0)))
-        self.not_utf8.append(self.count + wrong_texts[units[wrong_texts] > 0])
+        self._not_utf8.append(self.count + wrong_texts[units[wrong_texts] > 0])
         if not units[0]:
             # Index 0 has no chain, whatever its block is.
             first_extents[0] = 0
             bytes_in_chains[0] = 0
         with_chain = np.flatnonzero((first_extents != 0) | (bytes_in_chains > 0))
-        self.chained.add(
+        self._chained.add(
             texts=self.count + with_chain,
             first=first_extents[with_chain],
             wanted=bytes_in_chains[with_chain],
             is_text=~is_bytes[with_chain],
         )
-        self.columns.add(units=units, types=types, lengths=lengths, claims=claims)
+        self._columns.add(units=units, types=types, lengths=lengths, claims=claims)
+        self.count += rows.size
 
-
-class Texts:
-    """The texts of a file by number, in the order of the file.
-
-    ``lengths`` has the bytes that are kept of each; below 0, it is ``~`` the length that a name
-    states and its block does not hold. The last row of all columns is that of the text -1, which
-    stands for none.
-    """
-
-    def __init__(self, gathered: GatheredTexts, max_string: int) -> None:
-        self.data = gathered.data
-        self.count = gathered.count
+    def settle(self, extents: Extents, extents_at: Callable[[I32, int], I32], noted: Noted) -> None:
+        """Follow all chains, and report findings about texts."""
+        columns = self._columns
         none = np.zeros(1, np.int64)
-        gathered.columns.add(units=none, types=none, lengths=~none, claims=none)
-        self.units: I32 = gathered.columns.joined("units")
-        self.types: U8 = gathered.columns.joined("types")
-        self.lengths: I64 = gathered.columns.joined("lengths")
-        self.claims: I32 = gathered.columns.joined("claims")
+        columns.add(units=none, types=none, lengths=~none, claims=none)
+        self.units: I32 = columns.joined("units")
+        self.types: U8 = columns.joined("types")
+        self.lengths: I64 = columns.joined("lengths")
+        self.claims: I32 = columns.joined("claims")
         """How many uses a STRING_REFERENCE says that it has."""
         self.codes: I32 = np.full(self.count + 1, -1, np.int32)
         """The code of each name and string; -1 for one without uses."""
-        self.chained: I64 = gathered.chained.joined("texts")
+        self.chained: I64 = self._chained.joined("texts")
         """The texts that name an extent, in order."""
-        self.max_string = max_string or int(np.iinfo(np.int64).max)
         self.inline = self.lengths[self.chained]
         """The bytes of each of them that are in its own block."""
-        self.first: I32 = gathered.chained.joined("first")
-        self._wanted = gathered.chained.joined("wanted")
-        self._is_text = gathered.chained.joined("is_text")
-        self._not_utf8 = gathered.not_utf8
-
-    def settle(self, extents: Extents, first_extents: I32, noted: Noted) -> None:
-        """Follow all chains, and report findings about texts.
-
-        ``first`` has the number of the first extent of each chain, or their count.
-        """
         self.extents = extents
-        units = self.first.astype(np.int64)
-        chains = follow(extents, units, first_extents, self._wanted, self.data.size)
-        self.chains = chains
+        first: I32 = self._chained.joined("first")
+        wanted = self._chained.joined("wanted")
+        is_text = self._chained.joined("is_text")
+        first_extents = extents_at(first, extents.count)
+        first_units = first.astype(np.int64)
+        self.chains = follow(extents, first_units, first_extents, wanted, self.data.size)
+        self.lengths[self.chained] += self.chains.given
+        self._note_wrong(wanted, is_text, noted)
+
+    def _note_wrong(self, wanted: I64, is_text: Bools, noted: Noted) -> None:
+        """Note what is wrong with chains and texts; cut those that are over the limit."""
+        chains = self.chains
         chained = self.chained
         chain_bytes = chains.given
-        self.lengths[chained] += chain_bytes
-
         broken_chains = np.flatnonzero(chains.faults)
         goes_on = (int(rules.CHAIN_WITHOUT_EXTENT), int(rules.CHAIN_CYCLE))
-        missing_bytes = self._wanted[broken_chains] - chain_bytes[broken_chains]
+        missing_bytes = wanted[broken_chains] - chain_bytes[broken_chains]
         values = np.where(
             np.isin(chains.faults[broken_chains], goes_on),
             chains.goes_on[broken_chains],
@@ -164,7 +151,7 @@ class Texts:
         broken_texts = chained[broken_chains]
         noted.add(chains.faults[broken_chains], self.units[broken_texts], values)
         is_whole = chains.faults == 0
-        joined_texts = chained[is_whole & self._is_text & (chain_bytes > 0)]
+        joined_texts = chained[is_whole & is_text & (chain_bytes > 0)]
         for some_texts, texts in self.parts(joined_texts, self.lengths[joined_texts]):
             starts = texts.offsets[:-1]
             self._not_utf8.append(some_texts[not_utf8(texts.data, starts, np.diff(texts.offsets))])

@@ -21,7 +21,6 @@ from fx_inspect.read.texts import Texts
 from fxframework.errors import Rule
 from fxframework.kernels.arrays import I32, I64, U8, Bools
 from fxframework.kernels.buffers import gathered
-from fxframework.wire.many import FileNumbers
 
 U32 = NDArray[np.uint32]
 NO_NODE: Final = -1
@@ -74,6 +73,11 @@ class Places:
         types: U32 = blocks & NO_BLOCK
         return types, (blocks // BLOCK_TYPES).view(np.int32)
 
+    def extents_at(self, units: I32, none: int) -> I32:
+        """Return the numbers of the extents at units, ``none`` where there is no extent."""
+        types, numbers = self.at(units)
+        return np.where((types == TYPES.EXTENT) & (units > 0), numbers, np.int32(none))
+
     def texts_at(self, units: NDArray[Any]) -> I32:
         """Return the texts of the names and strings at units; -1 for other blocks, and for none."""
         types, numbers = self.at(units)
@@ -91,41 +95,8 @@ class Places:
         return strings
 
 
-class GatheredValues:
-    """The values of run after run, before they are looked up: indexes as they are in the file."""
-
-    def __init__(self, blocks: Blocks) -> None:
-        self.classes = blocks.classes
-        self.columns = Gathered(
-            blocks,
-            units=np.int32,
-            types=np.uint8,
-            kinds=np.uint8,
-            parents=np.int32,
-            names=np.int32,
-            words=np.int64,
-        )
-
-    def add(self, run: Run) -> None:
-        """Take the values of a run."""
-        is_value = IS_VALUE.take(run.type_numbers)
-        if not run.first:
-            is_value[0] = False  # index 0 is the root, whatever its block is
-        rows = np.flatnonzero(is_value)
-        types = at_rows(run.type_numbers, rows)
-        parents, names = run.fields(TYPES.NODE_VALUE, ("parent", "name"), rows)
-        self.columns.add(
-            units=at_rows(run.units, rows),
-            types=types,
-            kinds=KINDS.take(types),
-            parents=parents,
-            names=names,
-            words=at_rows(run.words[1], rows),
-        )
-
-
 class Values:
-    """The values of a file, in its order.
+    """The values of a file, in its order: gathered by ``add``, and looked up by ``settle``.
 
     ``units`` and ``types`` are those of their blocks. ``names`` are texts, -1 for a value that was
     dropped. Properties have a type (``kinds``, 0 for other values, and dropped ones), a
@@ -139,20 +110,42 @@ class Values:
     ``deleted_children``.
     """
 
-    def __init__(
-        self,
-        found: GatheredValues,
-        places: Places,
-        texts: Texts,
-        numbers: FileNumbers,
-        noted: Noted,
-    ) -> None:
+    def __init__(self, blocks: Blocks, places: Places) -> None:
         self._places = places
+        self._numbers = blocks.numbers
+        self._classes = blocks.classes
+        self._columns = Gathered(
+            blocks,
+            units=np.int32,
+            types=np.uint8,
+            kinds=np.uint8,
+            parents=np.int32,
+            names=np.int32,
+            words=np.int64,
+        )
+
+    def add(self, run: Run) -> None:
+        """Take the values of a run: indexes as they are in the file."""
+        is_value = IS_VALUE.take(run.type_numbers)
+        if not run.first:
+            is_value[0] = False  # index 0 is the root, whatever its block is
+        rows = np.flatnonzero(is_value)
+        types = at_rows(run.type_numbers, rows)
+        parents, names = run.fields(TYPES.NODE_VALUE, ("parent", "name"), rows)
+        self._columns.add(
+            units=at_rows(run.units, rows),
+            types=types,
+            kinds=KINDS.take(types),
+            parents=parents,
+            names=names,
+            words=at_rows(run.words[1], rows),
+        )
+
+    def settle(self, texts: Texts, noted: Noted) -> None:
+        """Find names, and what properties and links refer to; report what is wrong."""
         self._texts = texts
-        self._numbers = numbers
         self._noted = noted
-        self._classes = found.classes
-        columns = found.columns
+        columns = self._columns
         self.count = columns.count
         none = np.zeros(1, np.int64)
         columns.add(units=none, types=none, kinds=none, parents=none, names=~none, words=none)

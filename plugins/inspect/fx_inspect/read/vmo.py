@@ -14,9 +14,9 @@ from fx_inspect import rules
 from fx_inspect.format import TYPES
 from fx_inspect.read.blocks import Blocks, Gathered, Noted, Run
 from fx_inspect.read.chains import Extents
-from fx_inspect.read.texts import GatheredTexts, Texts
+from fx_inspect.read.texts import Texts
 from fx_inspect.read.tree import repeated, tree_order
-from fx_inspect.read.values import GatheredValues, Places, Values
+from fx_inspect.read.values import Places, Values
 from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.kernels.arrays import I32, I64, U8
@@ -53,7 +53,7 @@ class Vmo:
         passed = (reached(share * self.nbytes // 100) for share in (40, 50, 75, 85, 100))
         self._gather(limits)
         next(passed)
-        self._settle_texts(limits)
+        self._settle_texts()
         next(passed)
         self._settle_values()
         next(passed)
@@ -70,8 +70,8 @@ class Vmo:
         blocks = Blocks(self.data, limits)
         self.numbers = blocks.numbers
         self._places = Places(blocks.units)
-        self._gathered_texts = GatheredTexts(blocks)
-        self._gathered_values = GatheredValues(blocks)
+        self.texts = Texts(blocks, limits.max_string)
+        self.values = Values(blocks, self._places)
         self._extents = Gathered(blocks, units=np.int32, following=np.int32, capacities=np.int32)
         self._records = Gathered(blocks, units=np.int32)
         self._free = Gathered(blocks, units=np.int64, following=np.int64, orders=np.int64)
@@ -107,8 +107,8 @@ class Vmo:
         """Take the columns of a run."""
         self._records.add(units=run.units)
         self._number(run)
-        self._gathered_values.add(run)
-        self._gathered_texts.add(run)
+        self.values.add(run)
+        self.texts.add(run)
         if TYPES.EXTENT in run.rows:
             rows = run.rows[TYPES.EXTENT]
             [following] = run.fields(TYPES.EXTENT, ["next_extent"], rows)
@@ -139,7 +139,7 @@ class Vmo:
                 rows = rows[1:]  # index 0 is the root, whatever its block is
             numbers[rows] = next_number + np.arange(rows.size)
             self._numbered[type] += rows.size
-        numbers[run.texts] = self._gathered_texts.count + np.arange(run.texts.size)
+        numbers[run.texts] = self.texts.count + np.arange(run.texts.size)
         self._places.enter(run.units, run.types, numbers)
 
     def _follow_free(self) -> None:
@@ -171,31 +171,25 @@ class Vmo:
 
     # --- Texts and values -------------------------------------------------------------------------
 
-    def _settle_texts(self, limits: Limits) -> None:
+    def _settle_texts(self) -> None:
         """Follow the chains of texts."""
+        extents_at = self._places.extents_at
         following: I32 = self._extents.joined("following")
         extents = Extents(
             self._extents.joined("units"),
             following,
             self._extents.joined("capacities"),
-            self._extents_at(following, self._numbered[TYPES.EXTENT]),
+            extents_at(following, self._numbered[TYPES.EXTENT]),
         )
-        self.texts = Texts(self._gathered_texts, limits.max_string)
-        first_extents = self._extents_at(self.texts.first, extents.count)
         noted = self._noted()
-        self.texts.settle(extents, first_extents, noted)
+        self.texts.settle(extents, extents_at, noted)
         self._report(noted)
-
-    def _extents_at(self, units: I32, none: int) -> I32:
-        """Return the numbers of the extents at units, ``none`` where there is no extent."""
-        types, numbers = self._places.at(units)
-        return np.where((types == TYPES.EXTENT) & (units > 0), numbers, np.int32(none))
 
     def _settle_values(self) -> None:
         """Look up names and parents, and compare what blocks say of each other."""
         noted = self._noted()
-        values = Values(self._gathered_values, self._places, self.texts, self.numbers, noted)
-        self.values = values
+        values = self.values
+        values.settle(self.texts, noted)
         self._report(noted)
         for orphans in values.attach():
             noted = self._noted()
