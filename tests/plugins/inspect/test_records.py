@@ -21,6 +21,7 @@ from fx_inspect.write.encoder import RecordEncoder
 from fxframework.errors import WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.kit.json_fields import CANONICAL_NAN
+from fxframework.kit.lossless import DamagedRecord
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.wire.fields import Number
 from fxframework.wire.floats import Nan
@@ -343,7 +344,7 @@ def test_fields_given_from_python_are_checked_too() -> None:
     with pytest.raises(TypeError, match="colour"):
         block("RESERVED", colour=1)
     with pytest.raises(WriteRefusedError, match="can only be written from its raw bytes"):
-        fx.Damaged(code="FXI0012").pack()
+        RecordEncoder().encode(DamagedRecord(code="FXI0012"))
     with pytest.raises(WriteRefusedError, match="not those of a version 0 header"):
         block("HEADER", layout="v0", version=1, generation=0).pack()
     with pytest.raises(WriteRefusedError, match="has no vmo_size"):

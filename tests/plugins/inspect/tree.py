@@ -27,8 +27,9 @@ import attrs
 from fx_inspect import format as wire
 from fx_inspect.format import Block, BlockType
 from fx_inspect.read.decoder import RecordDecoder
-from fx_inspect.read.records import InspectRecord, Padding
+from fx_inspect.read.records import InspectRecord
 from fx_inspect.rules import RULES
+from fxframework.kit.lossless import PaddingRecord
 from fxframework.model.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class _Builder:
                 index = self.size // wire.UNIT
                 self.blocks[index] = record
                 self.numbers[index] = number
-            elif isinstance(record, Padding):
+            elif isinstance(record, PaddingRecord):
                 first = self.size // wire.UNIT
                 self.padding.update(range(first, first + record.nbytes // wire.UNIT))
             self.size += record.nbytes

@@ -97,12 +97,10 @@ class TreeJsonExport(TreeExport):
         keys |= {BYTES: ',"bytes_hex":', STRING_ARRAY: ',"string_list":', DOUBLE: ","}
 
         def render(batch: Table, slots: Slots) -> list[tuple[str, Shown]]:
-            codes = batch.array("name").tolist()
-            types = batch.array("type").tolist()
-            rendered_values = values.of(batch, slots)
+            rows = batch.tuples("name", "type")
             return [
                 (f"{{{names[code]}{keys[number]}", value)
-                for code, number, value in zip(codes, types, rendered_values, strict=True)
+                for (code, number), value in zip(rows, values.of(batch, slots), strict=True)
             ]
 
         return render

@@ -414,6 +414,9 @@ class Blocks:
     def _with_joined_zeros(self, records: Records, unit: int) -> tuple[Records, int]:
         """Make one record of the units of zeros that follow one another.
 
+        One unit of zeros is a FREE block of order 0, two in a row are padding: in a heap one of
+        them would have to be the next of the other.
+
         Zeros at the end, before ``unit``, may be followed by more: they are left to the next run.
         The unit behind the records is returned, too.
         """

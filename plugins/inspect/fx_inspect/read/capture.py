@@ -235,16 +235,13 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         if not chosen.size:
             return {}
         properties = self.table("properties")
-        node = nodes.array("id")[chosen[0]]
-        rows = np.flatnonzero(properties.array("node") == node)
+        is_of_node = properties.array("node") == nodes.array("id")[chosen[0]]
         statistics: dict[str, int] = {}
-        for row in rows.tolist():
-            type = int(properties.array("type")[row])
+        rows = properties.select(is_of_node).tuples("name", "type", "int", "uint")
+        for code, type, signed, unsigned in rows:
             if type in (tables.INT, tables.UINT):
-                column = properties.array("int" if type == tables.INT else "uint")
-                code = int(properties.array("name")[row])
                 name = self.strings.bytes_of(code).decode("utf-8", "replace")
-                statistics[name] = int(column[row])
+                statistics[name] = signed if type == tables.INT else unsigned
         facts: dict[str, Any] = {"statistics": statistics}
         if FAILURES in statistics:
             facts["allocation_failures"] = statistics[FAILURES]

@@ -10,10 +10,11 @@ import numpy as np
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read.blocks import Blocks, Run
-from fx_inspect.read.records import Damaged, InspectRecord, Padding, block_of
+from fx_inspect.read.records import InspectRecord, block_of
 from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import view_of
+from fxframework.kit.lossless import DamagedRecord, PaddingRecord
 from fxframework.model.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
@@ -86,8 +87,9 @@ class Objects:
         end = self._bounds[row + 1]
         type = int(self.run.types[row])
         if type == wire.PADDING:
-            return Padding(offset=start, nbytes=end - start)
+            return PaddingRecord(offset=start, nbytes=end - start)
         data = self._data[start:end]
         if type == wire.DAMAGED:
-            return Damaged(offset=start, nbytes=len(data), code=self._damage[row], raw=data)
+            code = self._damage[row]
+            return DamagedRecord(offset=start, nbytes=len(data), code=code, raw=data)
         return block_of(data, self.run.blocks.layout, index=start // wire.UNIT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import math
@@ -99,24 +100,18 @@ def exact(pool: StringPool, *, distinct: bool) -> Callable[[Table, Slots], list[
     )
 
     def render(batch: Table, slots: Slots) -> list[Value]:
-        pairs = [
-            *zip(batch.array("type").tolist(), batch.array("inspect_format").tolist(), strict=True)
-        ]
-        kinds = {pair: _type_name(*pair) for pair in set(pairs)}
+        rows = batch.tuples("name", "type", "inspect_format", "offset")
         return [
-            Value(name, kinds[pair], value, offset)
-            for name, pair, value, offset in zip(
-                batch.array("name").tolist(),
-                pairs,
-                values.of(batch, slots),
-                batch.array("offset").tolist(),
-                strict=True,
+            Value(name, _type_name(type, format), value, offset)
+            for (name, type, format, offset), value in zip(
+                rows, values.of(batch, slots), strict=True
             )
         ]
 
     return render
 
 
+@functools.cache
 def _type_name(number: int, format: int) -> str:
     """Return the name of a type; for a histogram ``int_linear_histogram`` and so on."""
     if number in ARRAYS and format:

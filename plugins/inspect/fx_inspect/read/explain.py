@@ -11,12 +11,13 @@ from fx_inspect import format as wire
 from fx_inspect.format import Block
 from fx_inspect.read.blocks import Blocks
 from fx_inspect.read.decoder import objects_at
-from fx_inspect.read.records import STATE, Damaged, InspectRecord, Unknown
+from fx_inspect.read.records import STATE, InspectRecord, Unknown
 from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView
 from fxframework.kit.explain import Explainer, check_offset
+from fxframework.kit.lossless import DamagedRecord
 
 DOCS = "docs, Inspect: What is read"
 
@@ -48,7 +49,7 @@ class _Explainer(Explainer):
             section = wire.SECTIONS[layout]
             yield from wire.unknown_word(layout).explain(self.number(start), start)
             yield from self.stretch(start + WORD, end, "unknown", section)
-        elif isinstance(record, Damaged):
+        elif isinstance(record, DamagedRecord):
             yield from self.damaged(start, end, RULES[record.code])
         else:
             yield from self.stretch(start, end, "padding", DOCS, "zero bytes")

@@ -137,9 +137,7 @@ class _Follower:
     def _follow(self, tree: _JoinedTree) -> list[_JoinedTree]:
         """Follow the links of a part. Return the parts that they lead to."""
         table = tree.tables["inspect_links"]
-        names = ("node", "name", "content", "disposition", *_ORIGIN)
-        columns = (table.array(name).tolist() for name in names)
-        rows = zip(*columns, strict=True)
+        rows = table.tuples("node", "name", "content", "disposition", *_ORIGIN)
         linked_trees = []
         for row, (node, name, content, disposition, offset, block) in enumerate(rows):
             if disposition > INLINE:

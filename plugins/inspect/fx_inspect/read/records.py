@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -16,9 +16,14 @@ from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.format import Block, BlockType
 from fxframework.errors import did_you_mean, refusal
-from fxframework.kit import lossless
 from fxframework.kit.json_fields import JsonFields
-from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
+from fxframework.kit.lossless import (
+    DamagedRecord,
+    LosslessRecord,
+    PaddingRecord,
+    UnknownRecord,
+    record_of_json,
+)
 from fxframework.wire.state import State
 
 if TYPE_CHECKING:
@@ -33,19 +38,10 @@ STATE = State()
 """That of all VMOs: no block says anything about the fields of others."""
 
 
-class RawOnly(lossless.RawOnly):
-    """Base of records without fields."""
-
-    refused_by = rules.RAW_ONLY
-
-
 @attrs.define(kw_only=True)
-class Unknown(RawOnly, LosslessRecord):
+class Unknown(UnknownRecord):
     """A block of an unknown type, skipped by its size."""
 
-    record: ClassVar[str] = "unknown"
-
-    type: int
     order: int
 
     @property
@@ -56,7 +52,7 @@ class Unknown(RawOnly, LosslessRecord):
     def show(self, out: dict[str, Any]) -> None:
         """Add the fields to a JSON object."""
         out["index"] = self.index
-        out["type"] = self.type
+        super().show(out)
         out["order"] = self.order
 
     @classmethod
@@ -70,24 +66,8 @@ class Unknown(RawOnly, LosslessRecord):
         }
 
 
-@attrs.define(kw_only=True)
-class Padding(RawOnly, LosslessRecord):
-    """``nbytes`` zero bytes: two units or more.
-
-    One unit of zeros is a FREE block of order 0. No heap contains two of them in a row, because one
-    would have to be the next of the other.
-    """
-
-    record: ClassVar[str] = "padding"
-
-
-@attrs.define(kw_only=True)
-class Damaged(RawOnly, DamagedRecord):
-    """Bytes in which no block can begin; ``raw`` may be a view of the file."""
-
-
 _KINDS: dict[str, type[LosslessRecord]] = {
-    kind.record: kind for kind in (Unknown, Padding, Damaged)
+    kind.record: kind for kind in (Unknown, PaddingRecord, DamagedRecord)
 }
 
 

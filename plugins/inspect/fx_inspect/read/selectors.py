@@ -20,6 +20,7 @@ from fx_inspect.read.entries import entries
 from fx_inspect.read.walk import texts_of
 from fxframework.errors import UnreadableError, UsageError, checked_type
 from fxframework.kernels.arrays import Bools
+from fxframework.kernels.sorting import outermost
 from fxframework.model.capture import Capture, Entry, Record, Summary, View
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
@@ -341,14 +342,10 @@ class _Marks:
     """The nodes that selectors select, as masks by node id."""
 
     def __init__(self, capture: Capture, selectors: Sequence[Selector]) -> None:
-        batches = [
-            [batch.array(name) for name in ("id", "parent", "name")]
-            for batch in capture.batches("nodes")
-        ]
-        columns = [np.concatenate(column) for column in zip(*batches, strict=True)] or [
-            np.zeros(0, np.int64) for _ in range(3)
-        ]
-        self._ids, self._parents, self._names = columns
+        table = capture.table("nodes")
+        self._ids = table.array("id")
+        self._parents = table.array("parent")
+        self._names = table.array("name")
         size = int(self._ids.max(initial=-1)) + 2  # one extra for a parent of -1
         self.whole: Bools = np.zeros(size, np.bool_)
         """Nodes selected with everything below them."""
@@ -392,12 +389,11 @@ class _Marks:
 
     def _spread(self) -> None:
         """Select everything below the nodes that are selected whole."""
-        if self.whole.any():
-            is_whole = self.whole.tolist()
-            for node, parent in zip(self._ids.tolist(), self._parents.tolist(), strict=True):
-                if is_whole[parent]:
-                    is_whole[node] = True
-            self.whole = np.array(is_whole, np.bool_)
+        # Each node leads to its parent, up to one that is selected, or up to the root.
+        is_below = (self._parents >= 0) & ~self.whole[self._ids]
+        around = np.arange(self.whole.size)
+        around[self._ids[is_below]] = self._parents[is_below]
+        self.whole = self.whole[outermost(around)]
 
     def _rise(self) -> None:
         """Keep all nodes above kept ones."""

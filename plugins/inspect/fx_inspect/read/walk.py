@@ -179,9 +179,7 @@ def walk(capture: Capture, render: Callable[[Table, Slots], list[V]]) -> Iterato
     links: Details[list[Link]] = Details(capture, "inspect_links", "node", _links)
     open_nodes: list[int] = []
     for batch in capture.batches("nodes", ROWS):
-        columns = (batch.array(name) for name in ("id", "parent", "name", "offset"))
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        for node, parent, name, offset in rows:
+        for node, parent, name, offset in batch.tuples("id", "parent", "name", "offset"):
             while open_nodes and open_nodes[-1] != parent:
                 open_nodes.pop()
             yield Placed(
@@ -195,12 +193,11 @@ def walk(capture: Capture, render: Callable[[Table, Slots], list[V]]) -> Iterato
 
 
 def _links(batch: Table) -> list[Link]:
-    names = ("name", "content", "disposition", "offset")
-    columns = (batch.array(name).tolist() for name in names)
+    rows = batch.tuples("name", "content", "disposition", "offset")
     return [
         Link(name, content, DISPOSITIONS.get(disposition, "?"), str(state), offset)
-        for name, content, disposition, offset, state in zip(
-            *columns, batch.texts("state"), strict=True
+        for (name, content, disposition, offset), state in zip(
+            rows, batch.texts("state"), strict=True
         )
     ]
 
@@ -265,17 +262,9 @@ class Values(Generic[V]):
         return (show_text(data[start:stop]) for start, stop in zip(starts, stops, strict=True))
 
     def _arrays(self, batch: Table, slots: Slots, out: list[Any]) -> None:
-        types = batch.array("type")
-        formats = batch.array("inspect_format")
-        chosen = np.flatnonzero(types >= INT_ARRAY)
-        places = zip(
-            chosen.tolist(),
-            types[chosen].tolist(),
-            formats[chosen].tolist(),
-            batch.array("row")[chosen].tolist(),
-            strict=True,
-        )
-        for place, number, format, row in places:
+        chosen = np.flatnonzero(batch.array("type") >= INT_ARRAY)
+        arrays = batch.select(chosen).tuples("type", "inspect_format", "row")
+        for place, (number, format, row) in zip(chosen.tolist(), arrays, strict=True):
             if number == STRING_ARRAY:
                 out[place] = self.strings(slots.of(row, "str"))
                 continue

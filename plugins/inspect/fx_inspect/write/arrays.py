@@ -20,11 +20,10 @@ from fxframework.io.words import WORD, padding
 MOST_NUMBERS = (wire.MAX_BLOCK - wire.SLOTS_AT) // 8
 """Most slots of an array of numbers."""
 
-T = TypeVar("T")
 Number = TypeVar("Number", int, float)
 
 
-class Array(Value, Generic[T]):
+class Array(Value):
     """Values of one kind in a fixed number of slots.
 
     Operations on a slot out of range are ignored.
@@ -38,14 +37,6 @@ class Array(Value, Generic[T]):
 
     def __len__(self) -> int:
         return self._slots
-
-    def set(self, index: int, value: T) -> None:
-        """Set a slot."""
-        raise NotImplementedError
-
-    def clear(self) -> None:
-        """Set all slots to zero, or to the empty string."""
-        raise NotImplementedError
 
 
 def checked_slots(content: int | Iterable[Any], most: int) -> tuple[int, list[Any]]:
@@ -101,7 +92,7 @@ class _Numbers(Value):
         return self._at + wire.SLOTS_AT + 8 * slot
 
 
-class NumberArray(_Numbers, Array[Number]):
+class NumberArray(_Numbers, Array, Generic[Number]):
     """An array of numbers."""
 
     __slots__ = ("_format",)
@@ -153,7 +144,7 @@ class DoubleArray(NumberArray[float]):
     _kind = DOUBLE
 
 
-class StringArray(Array[str]):
+class StringArray(Array):
     """An array of texts, which share their blocks with equal texts (version 2).
 
     Empty texts have none.

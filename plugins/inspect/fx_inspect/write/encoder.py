@@ -8,8 +8,9 @@ from typing import Any
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.format import Block, BlockType
-from fx_inspect.read.records import STATE, InspectRecord, Padding, block_of, from_json
-from fxframework.kit.lossless import Encoder, padding_of
+from fx_inspect.read.records import STATE, InspectRecord, block_of, from_json
+from fxframework.errors import refusal
+from fxframework.kit.lossless import Encoder, PaddingRecord, padding_of
 from fxframework.wire.packing import Packer
 from fxframework.wire.records import Layout
 
@@ -31,11 +32,13 @@ class RecordEncoder(Encoder):
         """
         if isinstance(record, Mapping):
             record = from_json(record)
-        if isinstance(record, Padding):
+        if isinstance(record, PaddingRecord):
             return padding_of(record.nbytes, rules.OUT_OF_RANGE)
-        is_stale = isinstance(record, Block) and not _has_its_bytes(record)
-        if record.raw is None or is_stale:
+        if isinstance(record, Block) and (record.raw is None or not _has_its_bytes(record)):
             return record.pack()
+        if record.raw is None:
+            message = f"{record.record}: can only be written from its raw bytes"
+            raise refusal(rules.RAW_ONLY, message)
         return bytes(record.raw)
 
     def packer(self) -> Packer:

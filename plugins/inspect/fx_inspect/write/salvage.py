@@ -20,7 +20,7 @@ from fx_inspect.format import DAMAGED, MAX_VMO, UNKNOWN_BLOCK, is_legacy, versio
 from fx_inspect.read.blocks import Blocks
 from fx_inspect.read.decoder import Objects
 from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, Histogram
-from fx_inspect.read.records import Damaged, InspectRecord
+from fx_inspect.read.records import InspectRecord
 from fx_inspect.read.tables import (
     BOOL,
     BYTES,
@@ -49,6 +49,7 @@ from fx_inspect.write.writer import Inspector
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.kit.export import decoded
+from fxframework.kit.lossless import DamagedRecord
 from fxframework.kit.memo import Memo, strings_of
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
@@ -124,7 +125,7 @@ def _found(capture: Capture) -> Iterator[Loss]:
     """Yield the losses of the reader: what is not a block of the format, and findings."""
     stretches: list[tuple[int, int]] = []
     for record in _left_out(capture):
-        if isinstance(record, Damaged):
+        if isinstance(record, DamagedRecord):
             stretches.append((record.offset, record.offset + record.nbytes))
             yield lost(record)
         else:
@@ -271,15 +272,11 @@ def _render(strings: Mapping[int, bytes]) -> Callable[[Table, Slots], list[Found
     )
 
     def render(batch: Table, slots: Slots) -> list[Found]:
-        return list(
-            zip(
-                map(strings.__getitem__, batch.array("name").tolist()),
-                batch.array("type").tolist(),
-                batch.array("offset").tolist(),
-                values.of(batch, slots),
-                strict=True,
-            )
-        )
+        rows = batch.tuples("name", "type", "offset")
+        return [
+            (strings[name], type, offset, value)
+            for (name, type, offset), value in zip(rows, values.of(batch, slots), strict=True)
+        ]
 
     return render
 
