@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, TypeVar, cast
 
 import attrs
+import numpy as np
 import orjson
 
 from fxframework import rules
@@ -236,15 +237,14 @@ class _Rebuilding:
         """Write the records of a block of lines. Raises UnfitError if the block was not the way."""
         lines = attempt.lines
         first_number = lines.number
-        offsets = list(
-            itertools.accumulate((len(line) + 1 for line in block), initial=lines.offset)
-        )
+        sizes = np.fromiter(map(len, block), np.int64) + 1
+        offsets = lines.offset + np.cumsum(sizes) - sizes
         records = _parse_block(block)
 
         def single(row: int) -> bytes:
             # What is said of an invalid line needs its place.
             lines.number = first_number + row
-            lines.offset = offsets[row]
+            lines.offset = int(offsets[row])
             encode = target.encoder.encode
             return self._write(attempt, block[row], records[row], encode) or b""
 

@@ -103,14 +103,12 @@ class Packer:
 
         A barrier changes what shapes columns can write, so that all shapes are forgotten.
         """
-        names = _names_of(records)
+        names = _names_of(records) if self._in_turn or self._barriers else []
         has_barrier = not self._barriers.isdisjoint(names)
         for kinds in (self._records, *self._grouping.kinds.values()):
             kinds.trim(-1 if has_barrier else MOST_SHAPES)
         if has_barrier:
             return list(range(len(names)))
-        if not self._in_turn:
-            return []
         return [row for row, name in enumerate(names) if name in self._in_turn]
 
     def _in_order(

@@ -5,6 +5,7 @@ A reference is an index into a table that earlier records filled, or its value i
 
 from __future__ import annotations
 
+import itertools
 import operator
 import re
 from collections.abc import Mapping, Sequence
@@ -262,19 +263,16 @@ class Thread(Field):
 
     def packs(self, values: Sequence[Any], big: bool, odd: Any) -> Column:
         """Return the bytes of threads of record JSON, none for a marker; mark others in ``odd``."""
-        pairs: list[Any] = [(0, 0)] * len(values)
-        is_pair = np.zeros(len(values), np.bool_)
-        for row, value in enumerate(values):
-            if type(value) is list and len(value) == 2:
-                pairs[row] = value
-                is_pair[row] = True
-            elif type(value) is not str or not UNREGISTERED_THREAD.fullmatch(value):
-                odd[row] = True
-        pids, tids = zip(*pairs, strict=True)
-        koids = np.stack([integers(pids, 0, U64_MAX, odd), integers(tids, 0, U64_MAX, odd)])
-        words = koids.T.astype(">i8" if big else "<i8")[is_pair]
+        is_pair = np.array([type(value) is list and len(value) == 2 for value in values])
+        for row in np.flatnonzero(~is_pair).tolist():
+            value = values[row]
+            odd[row] |= type(value) is not str or not UNREGISTERED_THREAD.fullmatch(value)
+        koids = list(itertools.chain.from_iterable(itertools.compress(values, is_pair)))
+        is_odd = np.zeros(len(koids), np.bool_)
+        words = integers(koids, 0, U64_MAX, is_odd).astype(">i8" if big else "<i8")
+        odd[is_pair] |= is_odd.reshape(-1, 2).any(axis=1)
         lengths = 2 * WORD * is_pair
-        return Column(lengths, words.reshape(-1).view(np.uint8), lengths)
+        return Column(lengths, words.view(np.uint8), lengths)
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the thread into record JSON."""
