@@ -66,7 +66,8 @@ def test_what_is_written_is_whole_or_not_there(memory: str, suffix: str, tmp_pat
         part = capture.source.read(0, 4000)
     plain = tmp_path / "plain.jsonl"
     fxf.convert(part, plain)
-    fxf.convert(part, uri)
+    report = fxf.convert(part, uri)
+    assert report.nbytes == fsspec.filesystem("memory").size(f"/box/new/folder/out.jsonl{suffix}")
     local = tmp_path / f"local.jsonl{suffix}"
     fxf.convert(part, local.as_uri())
     assert Source.open(local).read(0, 1 << 24) == plain.read_bytes()

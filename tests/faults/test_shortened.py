@@ -180,6 +180,22 @@ def test_a_verb_of_python_raises(
     assert not out.exists()
 
 
+def test_an_output_of_a_shortened_file_is_not_sent(
+    samples: dict[str, bytes], tmp_path: Path
+) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    path = tmp_path / "a.fxt"
+    path.write_bytes(samples["trace"])
+    capture = fxf.open(path)
+    sink = fxf.Host().sink("memory://short/out.fxt")
+    sink.budget = capture.request.budget
+    sink.write(b"some")
+    os.truncate(path, 100)
+    with pytest.raises(UnreadableError, match="shortened while it was read"):
+        sink.commit()
+    assert not memory.exists("/short/out.fxt")
+
+
 def test_tables_and_records_raise(samples: dict[str, bytes], tmp_path: Path) -> None:
     path = tmp_path / "a.fxt"
     takes = (

@@ -145,54 +145,44 @@ class _RemoteSink(Sink):
     def __init__(self, fs: Any, path: str, uri: str, *, force: bool) -> None:
         self._fs = fs
         self._path = path
-        self._replace = force
         packing = packing_of_name(path)
         if packing is not None:
             packing.check()
-        self._refuse_existing(uri)
+        if not force:
+            self._refuse_existing(uri)
         with temporary_errors():
-            self._local = PendingFile(Path(tempfile.gettempdir(), "fxf-sink"))
-        self._packed = None if packing is None else packing.packer(self._local.file)
-        super().__init__(self._packed or self._local.file, name=uri, force=force)
+            pending = PendingFile(Path(tempfile.gettempdir(), "fxf-sink"))
+        file = pending.file if packing is None else packing.packer(pending.file)
+        super().__init__(file, name=uri, force=force)
+        self._pending = pending
 
     def _refuse_existing(self, uri: str) -> None:
-        """Raise WriteRefusedError if the output exists and is not to be replaced."""
+        """Raise WriteRefusedError if the output exists."""
         exists = False
         with contextlib.suppress(Exception):  # some file systems cannot test existence
-            exists = not self._replace and self._fs.exists(self._path)
+            exists = self._fs.exists(self._path)
         if exists:
             raise already_exists(uri)
 
     def _failure(self, error: OSError) -> FxError:
-        return TemporaryFileError(error, folder=str(self._local.target.parent))
+        return TemporaryFileError(error, folder=tempfile.gettempdir())
 
-    def commit(self) -> None:
-        """Send the file. Raises WriteRefusedError if that fails."""
-        if not self._open:
-            return
-        self._open = False
-        try:
-            with temporary_errors():
-                if self._packed is not None:
-                    self._packed.close()
-                self._local.file.flush()
+    def _settle(self, pending: PendingFile) -> None:
+        """Send the complete file. Raises WriteRefusedError if that fails."""
+        if not self._force:
             self._refuse_existing(self.name)
-            self._send()
-        except FxError:
-            raise
+        try:
+            self._send(str(pending.path))
         except Exception as error:
             raise WriteRefusedError(
                 f"cannot send it: {one_line(error)}",
                 path=self.name,
                 remedy="check the address, the network and your permissions",
             ) from error
-        finally:
-            self._local.discard()
 
-    def _send(self) -> None:
+    def _send(self, local_path: str) -> None:
         """Send the file so that nobody sees a part of it under its name."""
         fs = self._fs
-        local_path = str(self._local.path)
         folder, _, name = self._path.rpartition("/")
         fs.makedirs(fs._parent(self._path), exist_ok=True)  # noqa: SLF001
         if _schemes(fs) & OBJECT_STORES:
@@ -205,7 +195,7 @@ class _RemoteSink(Sink):
             try:
                 fs.mv(hidden_path, self._path)
             except Exception:
-                if not self._replace:
+                if not self._force:
                     raise
                 fs.rm_file(self._path)  # some file systems cannot rename over an existing file
                 fs.mv(hidden_path, self._path)
@@ -213,11 +203,6 @@ class _RemoteSink(Sink):
             with contextlib.suppress(Exception):
                 fs.rm_file(hidden_path)
             raise
-
-    def abort(self) -> None:
-        """Discard the output without sending it."""
-        self._open = False
-        self._local.discard()
 
 
 def _remove_leftovers(fs: Any, folder: str, prefix: str) -> None:

@@ -184,9 +184,13 @@ class Sink:
             self._pending.file.flush()
             self._stored = os.fstat(self._pending.file.fileno()).st_size
         try:
-            self._pending.settle(replace=self._force)
+            self._settle(self._pending)
         except FileExistsError:
             raise already_exists(str(self._pending.target)) from None
+
+    def _settle(self, pending: PendingFile) -> None:
+        """Name the complete file. Raises FileExistsError if it exists and is not to be replaced."""
+        pending.settle(replace=self._force)
 
     def abort(self) -> None:
         """Discard the output; an existing file is left unchanged."""
