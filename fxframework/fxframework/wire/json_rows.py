@@ -9,7 +9,7 @@ the records copy. ``is_said`` and ``doubts`` tell what columns cannot show.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from fxframework.kernels.parts import (
 )
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.row_texts import Lines, Numbered, json_doubles
+from fxframework.kit.row_texts import Lines, Numbered, column_of, json_doubles
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.wire.beside import Spare
 from fxframework.wire.choices import Choice, Flag
@@ -100,6 +100,16 @@ class RowTexts(Lines):
         head = head_of(record, self.offsets_of(places), sizes)
         self.put(places, *head, *cells, *raw_of(places, sizes), b"}\n")
 
+    def put_objects(self, places: Any, records: Iterable[LosslessRecord]) -> None:
+        """Write the lines of records that objects show, at some places."""
+        self.put_lines(places, [line_of(record.to_json()) for record in records])
+
+    def put_lines(self, places: Any, lines: Sequence[bytes]) -> None:
+        """Write lines at some places."""
+        cell = COPIED, column_of(self.templates, lines)
+        self.put(np.asarray(places, np.int64), cell)
+        self.templates.forget_columns()
+
     def put_records(self, many: Many, rows: I64, places: I64, sizes: I64) -> None:
         """Write lines of sound records."""
         row_cells = self.shows(self, many, rows)
@@ -134,6 +144,11 @@ class RowTexts(Lines):
         assert isinstance(first_cell, bytes)  # noqa: S101 (see ``is_said``)
         self.put(places, b"{" + first_cell.removeprefix(b","), *cells)
         self.templates.forget_columns()
+
+
+def line_of(shown: Mapping[str, Any]) -> bytes:
+    """Return the line of a record, given as JSON."""
+    return orjson.dumps(shown) + b"\n"
 
 
 class ShownRows:

@@ -13,20 +13,19 @@ from typing import Any
 
 import attrs
 import numpy as np
-import orjson
 
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.kernels.arrays import I64
-from fxframework.kernels.parts import COPIED, SIGNED
+from fxframework.kernels.parts import SIGNED
 from fxframework.kernels.templates import Cell
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.row_texts import column_of, string_lengths
+from fxframework.kit.row_texts import string_lengths
 from fxframework.model.strings import StringPool
 from fxframework.wire.blocks import LEAST_RUN, BlockReader
 from fxframework.wire.format import Format
 from fxframework.wire.framing import PADDING, UNKNOWN
-from fxframework.wire.json_rows import RowTexts, doubts, is_said
+from fxframework.wire.json_rows import RowTexts, doubts, is_said, line_of
 from fxframework.wire.known import Codes
 from fxframework.wire.many import Many
 from fxframework.wire.runs import REASONS, SIZE_RULE, Block, Run
@@ -85,8 +84,7 @@ class LineReader(BlockReader):
 
     def _put_objects(self) -> None:
         """Write the lines of records that were read as objects."""
-        objects = column_of(self.texts.templates, self.object_lines)
-        self.texts.put(np.array(self.offsets, np.int64), (COPIED, objects))
+        self.texts.put_lines(self.offsets, self.object_lines)
         self.offsets = []
         self.object_lines = []
         self.object_bytes = 0
@@ -106,7 +104,7 @@ class LineReader(BlockReader):
 
     def keep(self, place: int, shown: Mapping[str, Any]) -> None:
         """Make the line of a record at a place, from its JSON."""
-        line = orjson.dumps(shown) + b"\n"
+        line = line_of(shown)
         self.offsets.append(place)
         self.object_lines.append(line)
         self.object_bytes += len(line)
@@ -269,8 +267,7 @@ def in_pieces(
                     plain.many, rows, plain.places[start:stop], plain.sizes[start:stop]
                 )
         start, stop = np.searchsorted(places_of_others, [begin, end]).tolist()
-        lines = column_of(texts.templates, lines_of_others[start:stop])
-        texts.put(places_of_others[start:stop], (COPIED, lines))
+        texts.put_lines(places_of_others[start:stop], lines_of_others[start:stop])
         yield texts.text()
         begin = end
     for plain in records:

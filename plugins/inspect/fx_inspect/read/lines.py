@@ -17,8 +17,7 @@ from fx_inspect.read.blocks import Blocks
 from fx_inspect.read.decoder import Objects, report
 from fxframework.kernels import stretches
 from fxframework.kernels.arrays import I64
-from fxframework.kernels.parts import COPIED, NATURAL
-from fxframework.kit.row_texts import column_of
+from fxframework.kernels.parts import NATURAL
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
 from fxframework.wire.cursor import SIZE
@@ -64,15 +63,9 @@ class LineWriter:
             if type in BY_COLUMNS:
                 self.columns(self.blocks.classes[type], starts[rows], sizes[rows])
             else:
-                self.objects(objects, starts[rows], part.start + rows)
+                shown_rows = (part.start + rows).tolist()
+                self.texts.put_objects(starts[rows], map(objects.record, shown_rows))
         return self.texts.text()
-
-    def objects(self, objects: Objects, starts: I64, rows: I64) -> None:
-        """Write the lines of records that their objects show."""
-        shown = (objects.record(row).to_json() for row in rows.tolist())
-        lines = [orjson.dumps(each) + b"\n" for each in shown]
-        self.texts.put(starts, (COPIED, column_of(self.texts.templates, lines)))
-        self.texts.templates.forget_columns()
 
     def columns(self, cls: Any, starts: I64, sizes: I64) -> None:
         """Write the lines of blocks of a class."""

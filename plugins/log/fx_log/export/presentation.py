@@ -49,13 +49,6 @@ UNSIGNED: Final = frozenset({ArgType.UINT32, ArgType.UINT64, ArgType.POINTER, Ar
 """Integer types, including those of the trace format."""
 
 
-def compact(column: TextColumn) -> tuple[NDArray[np.uint8], I64]:
-    """Return the bytes of the texts of a column alone, and their bounds in these bytes."""
-    start = int(column.offsets[0])
-    stop = int(column.offsets[-1])
-    return column.data[start:stop], column.offsets - start
-
-
 def unquoted(text: str) -> str:
     """Return the text as a JSON string without quotes."""
     return quoted(text)[1:-1]
@@ -96,8 +89,10 @@ class Messages:
     @classmethod
     def of(cls, column: TextColumn) -> Messages:
         """Return the messages of a column."""
-        data, bounds = compact(column)
-        return cls(data.tobytes(), bounds.tolist())
+        start = int(column.offsets[0])
+        stop = int(column.offsets[-1])
+        bounds = column.offsets - start  # in the bytes of the column alone
+        return cls(column.data[start:stop].tobytes(), bounds.tolist())
 
     def raw(self) -> list[bytes]:
         """Return the messages as bytes."""

@@ -198,26 +198,9 @@ class LogCapture(BlockCapture):
             logs: Cells = dict(rows.logs)
             if rendered:
                 logs["message"] = messages(logs, file.data, rows.printf, self.strings)
-            args = rows.args
-            tags = rows.tags
-            yield (
-                file.position,
-                {
-                    "logs": logs,
-                    "args": {
-                        "offset": args.offset,
-                        "parent": args.record + first_row,
-                        "name": args.name,
-                        "type": args.type,
-                        "value": args.value,
-                    },
-                    "log_tags": {
-                        "offset": tags.offset,
-                        "parent": tags.record + first_row,
-                        "name": tags.name,
-                    },
-                },
-            )
+            args = children(rows.args, first_row, "offset", "name", "type", "value")
+            tags = children(rows.tags, first_row, "offset", "name")
+            yield file.position, {"logs": logs, "args": args, "log_tags": tags}
             first_row += logs["ts"].size
 
     def _value(self, note: Note) -> object:
@@ -323,6 +306,12 @@ def log_columns(cells: Cells, data: U8) -> Columns:
     columns["log_given"] = lambda: given_bits & np.uint8(SHOWN)
     columns.setdefault("message", lambda: TextColumn.gather(data, starts, lengths))
     return columns
+
+
+def children(rows: Arguments, first_log: int, *names: str) -> Cells:
+    """Return columns of rows that belong to logs of a block, the first of which has a number."""
+    columns: Cells = {name: getattr(rows, name) for name in names}
+    return {"parent": rows.record + first_log, **columns}
 
 
 def argument_columns(cells: Cells) -> Columns:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import orjson
 
 from fx_log import format as wire
 from fx_log.format import RingFrame
@@ -18,8 +17,7 @@ from fx_log.read.blocks import IS_FOREIGN, LOG, BlockArguments, BlockReader
 from fx_log.read.frames import Frames, Records
 from fx_log.read.records import LogFileRecord
 from fxframework.kernels.arrays import I64, Bools
-from fxframework.kernels.parts import COPIED, NATURAL
-from fxframework.kit.row_texts import column_of
+from fxframework.kernels.parts import NATURAL
 from fxframework.model.strings import StringPool
 from fxframework.wire.json_rows import RowTexts, ShownRows, doubts, head_of, raw_of, when
 from fxframework.wire.many import Many
@@ -85,24 +83,14 @@ class LineWriter:
         frames = self.reader.frames
         needs_object = frames.fault != 0
         needs_object[~needs_object] = by_objects
-        self.objects(frames.take(needs_object))
-
-    def objects(self, frames: Frames) -> None:
-        """Write the lines of stretches that their objects show."""
         places: list[int] = []
-        lines: list[bytes] = []
-        for row in frames.rows():
+        records: list[LogFileRecord] = []
+        for row in frames.take(needs_object).rows():
             for record in self.records.of_row(row):
                 # A suffix has a place of its own; entries that wrap have offsets before others'.
-                place = record.offset
-                if self.file.ring is not None:
-                    place = row.begin
-                places.append(place)
-                lines.append(line_of(record))
-        if places:
-            cell = COPIED, column_of(self.texts.templates, lines)
-            self.texts.put(np.array(places), cell)
-            self.texts.templates.forget_columns()
+                places.append(record.offset if self.file.ring is None else row.begin)
+                records.append(record)
+        self.texts.put_objects(places, records)
 
     # --- Lines
 
@@ -140,8 +128,3 @@ def in_doubt(many: Many) -> Bools:
     for doubt in doubts(many):
         is_doubtful |= doubt
     return is_doubtful
-
-
-def line_of(record: LogFileRecord) -> bytes:
-    """Return the line of a record."""
-    return orjson.dumps(record.to_json()) + b"\n"

@@ -439,25 +439,24 @@ def convert_attribution(
 
 def manifest_record(tag: int, moniker: str, url: str) -> LogRecord:
     """Return the control record that names the component of a tag."""
-    return LogRecord(
-        timestamp=0,
-        severity=Level.INFO,
-        tag_bits=wire.CONTROL | tag,
-        args=(
-            Argument(name=wire.MANIFEST_MONIKER, type="string", value=moniker),
-            Argument(name=wire.MANIFEST_URL, type="string", value=url),
-        ),
+    return control_record(
+        tag,
+        0,
+        Argument(name=wire.MANIFEST_MONIKER, type="string", value=moniker),
+        Argument(name=wire.MANIFEST_URL, type="string", value=url),
     )
 
 
 def rolled_out_record(tag: int, count: int, time: int) -> LogRecord:
     """Return the control record with the count of a component's lost logs."""
-    return LogRecord(
-        timestamp=time,
-        severity=Level.INFO,
-        tag_bits=wire.CONTROL | tag,
-        args=(Argument(name=wire.CONTROL_ROLLED_OUT, type="uint64", value=count),),
-    )
+    argument = Argument(name=wire.CONTROL_ROLLED_OUT, type="uint64", value=count)
+    return control_record(tag, time, argument)
+
+
+def control_record(tag: int, time: int, *args: Argument) -> LogRecord:
+    """Return the control record of a component with some arguments."""
+    tag_bits = wire.CONTROL | tag
+    return LogRecord(timestamp=time, severity=Level.INFO, tag_bits=tag_bits, args=args)
 
 
 # --- Rows of any format ---------------------------------------------------------------------------
