@@ -76,8 +76,6 @@ INLINE: Final = 0x8000
 """Bit of a string reference: the bytes follow. References without it, except 0, are reserved."""
 MAX_STRING: Final = INLINE - 1
 """Bytes in a string."""
-NUMBERS: Final = frozenset({ArgType.INT64, ArgType.UINT64, ArgType.DOUBLE})
-"""Types whose value takes one word."""
 strings = wire.table("string", closed=True)
 
 

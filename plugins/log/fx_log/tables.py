@@ -42,7 +42,6 @@ LOG_TAGS = TableSchema(
 # --- Numbers for kernels --------------------------------------------------------------------------
 
 LOW32 = 0xFFFFFFFF
-LATEST = 0x7FFFFFFFFFFFFFFF
 (
     EMPTY, PID, TID, TAG, MESSAGE, FILE, LINE, NUM_DROPPED, DROPPED_LOGS, VERBOSITY, ROLLED_OUT,
     MONIKER, URL, PRINTF, OWN_MONIKER, OWN_URL, OWN_ROLLED_OUT, UNKNOWN,
