@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.image import BufferCapture
 from fx_trace.write.bulk import NAMES, TABLES, Bulk
-from fx_trace.write.extract import OPEN_SLICES, extract
+from fx_trace.write.extract import extract
 from fx_trace.write.merge import open_merge
+from fx_trace.write.selected import CLOSE, DROP, KEEP
 from fxframework.errors import FxError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
@@ -44,7 +45,7 @@ def try_writing(data: bytes, chance: random.Random) -> None:
         if make is TraceCapture:
             some = selections(opened(), chance)
             for selection in some:
-                for how in OPEN_SLICES:
+                for how in (KEEP, CLOSE, DROP):
                     try_cut(opened(), selection, how)
             try_tables(opened(), logs_as_instants=chance.random() < 0.5)
             captures: list[Capture] = [opened(), opened()]

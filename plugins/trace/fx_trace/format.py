@@ -36,7 +36,6 @@ ARG_TRUTH = Bits("value", 32, 32, "value", values={0: "false", 1: "true"})
 SIZE_AT = SIZE.low
 ARG_NAME_AT = ARG_NAME.low
 ARG_VALUE_AT = ARG_VALUE.low
-EVENT_NAME_AT = EVENT_NAME.low
 EVENT_ARGS_AT = EVENT_ARGS.low
 
 

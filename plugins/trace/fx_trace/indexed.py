@@ -17,7 +17,7 @@ from fx_trace import rules
 from fx_trace.kinds import INLINE_STRING, MAX_STRING_INDEX, MAX_THREAD_INDEX, STRING_FIELD_BYTES
 from fxframework import wire
 from fxframework.errors import refusal
-from fxframework.io.words import U64_MAX, WORD, padding
+from fxframework.io.words import U64_MAX, WORD
 from fxframework.io.words import Bits as WordBits
 from fxframework.kit.json_fields import JsonFields, shown_text
 from fxframework.wire.cursor import Cursor, Draft, RefusalError, order_of
@@ -378,37 +378,45 @@ class ThreadOrProcess(Thread):
         """Return the numbers that it depends on."""
         return [*super().expressions(), *self.behind]
 
-    def end_with(self, c: Cursor, words: int) -> int:
-        """Return where the contents of a record end if the reference takes ``words`` words.
+    def are_one_word(self, c: Any, starts: Any, limits: Any, headers_at: Any) -> Any:
+        """Return whether the inline forms of records that begin at some places have one word.
 
-        That may be past the end of the record: then the reference does not take so many.
+        The number of words that fills the record is meant. If neither does, it is one word if two
+        have no room, or if one is usual. ``headers_at`` returns the words at places.
         """
-        end = c.at + (words + self.words) * WORD
+        end_of_one = self.ends_with(c, starts + WORD, limits, headers_at)
+        end_of_two = self.ends_with(c, starts + 2 * WORD, limits, headers_at)
+        fills = (end_of_one == limits) | (end_of_two == limits)
+        has_only_one = end_of_two > limits
+        may_be_one = end_of_one < limits
+        by_room = may_be_one & ((self.usual_words == 1) | has_only_one)
+        return np.where(fills, end_of_one == limits, by_room)
+
+    def ends_with(self, c: Any, starts: Any, limits: Any, headers_at: Any) -> Any:
+        """Return where contents of records end of which what is behind the reference begins there.
+
+        That may be past the end of the record: then the reference does not take so many words.
+        """
+        ends = starts + self.words * WORD
         for field in self.behind:
-            number = c.known[field]
+            numbers = c.known[field]
             if field.label == "arg_count":
-                for _ in range(number):
-                    size = c.argument_size(end)  # type: ignore[attr-defined]
-                    # An argument that cannot be stepped over does not lead to the end.
-                    end = end + size if size else c.limit + WORD
-            elif field.doc != STRING_REFERENCE:
-                end += number + padding(number)
-            elif number & INLINE_STRING:
-                number &= STRING_FIELD_BYTES
-                end += number + padding(number)
-        return end
+                counts = np.broadcast_to(numbers, ends.shape)
+                ends = behind_arguments(ends, counts, limits, headers_at)
+                continue
+            if field.doc == STRING_REFERENCE:
+                numbers = np.where(numbers & INLINE_STRING, numbers & STRING_FIELD_BYTES, 0)
+            ends = ends + (numbers + WORD - 1) // WORD * WORD
+        return ends
 
     def read_inlines(self, c: Many) -> None:
         """Read one koid or both of many records, all of which have them inline."""
-        end_of_one = self.ends_with(c, 1)
-        end_of_two = self.ends_with(c, 2)
-        # The number of words that fills the record is meant. If neither does, it is one word if
-        # two have no room, or if one is usual (as in ``is_one_word``).
-        fills = (end_of_one == c.limit) | (end_of_two == c.limit)
-        has_only_one = end_of_two > c.limit
-        may_be_one = end_of_one < c.limit
-        by_room = may_be_one & ((self.usual_words == 1) | has_only_one)
-        is_one = np.where(fills, end_of_one == c.limit, by_room)
+        numbers = c.reading.numbers
+
+        def headers_at(places: Any) -> Any:
+            return numbers.integers(places, WORD, big=c.big)
+
+        is_one = self.are_one_word(c, c.at(), c.limit, headers_at)
         is_usual = is_one if self.usual_words == 1 else ~is_one
         c.report(self.unusual, ~is_usual, 0, c.start)
         has_room_for_two = c.limit - c.at() >= 2 * WORD
@@ -417,40 +425,15 @@ class ThreadOrProcess(Thread):
         c.known[self, START] = start
         c.known[self, LENGTH] = length
 
-    def ends_with(self, c: Many, words: int) -> Any:
-        """Return where contents of many records end if each has so many words (``end_with``)."""
-        ends = c.at() + (words + self.words) * WORD
-        for field in self.behind:
-            numbers = c.known[field]
-            if field.label == "arg_count":
-                ends = self.behind_arguments(c, ends, numbers)
-                continue
-            if field.doc == STRING_REFERENCE:
-                numbers = np.where(numbers & INLINE_STRING, numbers & STRING_FIELD_BYTES, 0)
-            ends = ends + (numbers + WORD - 1) // WORD * WORD
-        return ends
-
-    def behind_arguments(self, c: Many, starts: Any, counts: Any) -> Any:
-        """Return the places behind arguments that begin at some places."""
-        ends = starts
-        for turn in range(int(counts.max(initial=0))):
-            has_argument = counts > turn
-            is_inside = has_argument & (ends < c.limit)
-            places = np.where(is_inside, ends, c.start)
-            headers = c.reading.numbers.integers(places, WORD, big=c.big)
-            sizes = np.where(is_inside, ARGUMENT_SIZE.get(headers) * WORD, 0)
-            # An argument that cannot be stepped over does not lead to the end.
-            next_places = np.where(sizes > 0, ends + sizes, c.limit + WORD)
-            ends = np.where(has_argument, next_places, ends)
-        return ends
-
     def is_one_word(self, c: Cursor) -> bool:
         """Return whether the inline form has one word."""
-        end_of_one = self.end_with(c, 1)
-        end_of_two = self.end_with(c, 2)
-        if c.limit in (end_of_one, end_of_two):
-            return end_of_one == c.limit
-        return end_of_one < c.limit and (self.usual_words == 1 or end_of_two > c.limit)
+
+        def headers_at(places: Any) -> Any:
+            words = [c.data[place : place + WORD] for place in places.tolist()]
+            return np.frombuffer(b"".join(words), ">i8" if c.big else "<i8")
+
+        (is_one,) = self.are_one_word(c, np.array([c.at]), np.array([c.limit]), headers_at)
+        return bool(is_one)
 
     def read(self, c: Any, values: Values) -> None:
         """Read the koids, or the process, or look them up."""
@@ -493,6 +476,20 @@ class ThreadOrProcess(Thread):
             values["process"] = form.number("process")
         else:
             super().parse_of(form, values)
+
+
+def behind_arguments(starts: Any, counts: Any, limits: Any, headers_at: Any) -> Any:
+    """Return the places behind arguments that begin at some places, so many at each."""
+    ends = starts
+    for turn in range(int(counts.max(initial=0))):
+        has_argument = counts > turn
+        is_inside = has_argument & (ends < limits)
+        sizes = np.zeros(ends.size, np.int64)
+        sizes[is_inside] = ARGUMENT_SIZE.get(headers_at(ends[is_inside])) * WORD
+        # An argument that cannot be stepped over does not lead to the end.
+        next_places = np.where(sizes > 0, ends + sizes, limits + WORD)
+        ends = np.where(has_argument, next_places, ends)
+    return ends
 
 
 class Process(ThreadOrProcess):

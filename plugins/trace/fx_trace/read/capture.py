@@ -112,8 +112,6 @@ class TraceCapture(EventCapture[TracePass]):
     streamed = STREAMED
     timed_records = True
     support_records = frozenset({"string", "thread"})
-    magic_first: ClassVar[bool] = True
-    """Whether the bytes begin with the magic number record."""
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)

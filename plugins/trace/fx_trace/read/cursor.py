@@ -10,9 +10,8 @@ import attrs
 from fx_trace import rules
 from fx_trace.format import DEFAULT_PROVIDER
 from fx_trace.indexed import STRINGS, THREADS, Koids
-from fx_trace.records import Argument
 from fxframework.errors import Rule
-from fxframework.io.words import U64_MAX, WORD, FieldView
+from fxframework.io.words import U64_MAX, FieldView
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Found
 from fxframework.wire.cursor import SIZE, Cursor
@@ -21,7 +20,6 @@ from fxframework.wire.state import State
 
 NOTHING: dict[tuple[Any, int], Any] = {}
 """What a provider has that registered nothing: a file may name a great many of those."""
-ARGUMENT_WORDS = Argument.layout.place("_size")
 _NANOSECONDS = Clock()
 
 
@@ -170,9 +168,3 @@ class TraceCursor(Cursor):
         if is_lent:
             self.find(rules.OF_DEFAULT_PROVIDER, index)
         return value
-
-    def argument_size(self, at: int) -> int:
-        """Return the bytes that the header of an argument says; 0 if there is none."""
-        if at >= self.limit:
-            return 0
-        return ARGUMENT_WORDS.get(self.data, at, self.big) * WORD

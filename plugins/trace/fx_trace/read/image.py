@@ -135,7 +135,6 @@ class BufferCapture(TraceCapture):
     """
 
     format = "trace-buffer"
-    magic_first = False
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)

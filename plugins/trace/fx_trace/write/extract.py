@@ -28,8 +28,6 @@ from fx_trace.records import (
 )
 from fx_trace.write.needs import Needs
 from fx_trace.write.selected import (
-    CLOSE,
-    DROP,
     KEEP,
     MovedSlices,
     NewTimes,
@@ -45,8 +43,6 @@ from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 from fxframework.wire.verbs.copies import Copies
 
-OPEN_SLICES = (KEEP, CLOSE, DROP)
-"""Ways to handle slices that begin before the stretch of time or end after it."""
 BLOCK = 1 << 19
 """Words copied at a time."""
 NAMES = {
