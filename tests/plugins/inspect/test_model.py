@@ -15,6 +15,7 @@ from fx_inspect.write.nodes import Node
 from fx_inspect.write.values import Value
 from fx_inspect.write.writer import Inspector
 
+from .heaps import free_list, heads
 from .trees import read, shown
 
 I64, U64 = st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, (1 << 64) - 1)
@@ -327,8 +328,8 @@ def check_first_state(inspector: Inspector) -> None:
     assert inspector._state.strings == {}
     assert heap.allocated - heap.freed == 1
     first = Inspector(version=inspector.version)._state.heap
-    assert heap.heads()[:7] == first.heads()[:7]
-    assert len(list(heap.free_list(7))) == heap.size // 2048 - 1
+    assert heads(heap)[:7] == heads(first)[:7]
+    assert len(list(free_list(heap, 7))) == heap.size // 2048 - 1
     data = inspector.copy()
     assert data is not None
     assert check_clean(data) == {"name": "root", "properties": [], "children": []}

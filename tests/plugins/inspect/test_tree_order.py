@@ -104,7 +104,8 @@ def test_paths_are_those_of_parents_and_names(shape: str) -> None:
             names = [0, *(chance.randrange(len(NAMES)) for _ in range(order.count - 1))]
             longest = chance.randrange(4, 100)
             own_codes = np.array([codes[name] for name in names], np.int32)
-            path_codes = tree.paths_of(pool, own_codes, order, longest, 1 << 20)
+            patch.setattr(tree, "LONGEST_PATH", longest)
+            path_codes = tree.paths_of(pool, own_codes, order, 1 << 20)
             paths: list[bytes] = []
             for name, parent, code in zip(
                 names, order.parents.tolist(), path_codes.tolist(), strict=True

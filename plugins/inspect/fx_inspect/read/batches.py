@@ -13,7 +13,7 @@ from fx_inspect.format import BlockType
 from fx_inspect.read import tables
 from fx_inspect.read.chains import bounds_of, end_of_part
 from fx_inspect.read.texts import Texts
-from fx_inspect.read.tree import TreeOrder, paths_of
+from fx_inspect.read.tree import paths_of
 from fx_inspect.read.values import Values
 from fx_inspect.read.vmo import Vmo
 from fxframework.errors import LimitError
@@ -21,7 +21,7 @@ from fxframework.io import arena
 from fxframework.io.words import WORD
 from fxframework.kernels.arrays import I32, I64
 from fxframework.kernels.buffers import gathered
-from fxframework.model.strings import StringPool, TextColumn, read_only
+from fxframework.model.strings import TextColumn, read_only
 
 Columns = dict[str, Any]
 TEXT_AT_ONCE = 16 << 20
@@ -33,10 +33,6 @@ file, but at least TEXT_SPARE."""
 LONG = 1 << 10
 """Length in bytes from which rows share the bytes of a string, and batches are limited by the bytes
 of all their strings."""
-LONGEST_PATH = 1 << 12
-PATHS = 1
-SPARE_PATHS = 1 << 18
-"""Bytes of the longest path, and of all paths: PATHS for each byte of the file plus SPARE_PATHS."""
 NUMBERS = {
     "int": (tables.INT, tables.BOOL),
     "uint": (tables.UINT,),
@@ -216,7 +212,7 @@ class TreeRows:
     @cached_property
     def paths(self) -> I32:
         """Return the codes of the paths of all nodes, by id."""
-        return paths(self.vmo.pool, self.vmo.nbytes, self.node_names, self.order)
+        return paths_of(self.vmo.pool, self.node_names, self.order, self.vmo.nbytes)
 
     # --- Properties -------------------------------------------------------------------------------
 
@@ -366,11 +362,3 @@ def offsets_of(units: I32) -> I64:
     """Return the byte offsets of units, in the same shape."""
     offsets: I64 = arena.empty(units.size, np.int64)
     return np.multiply(units, wire.UNIT, out=offsets)
-
-
-def paths(pool: StringPool, size: int, names: I32, order: TreeOrder) -> I32:
-    """Return the codes of the paths of nodes by id, int32 of shape (n,); -1 if over budget.
-
-    ``names`` are their codes; ``size`` is the size of the file.
-    """
-    return paths_of(pool, names, order, LONGEST_PATH, PATHS * size + SPARE_PATHS)

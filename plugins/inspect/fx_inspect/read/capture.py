@@ -209,14 +209,10 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         pooled = np.flatnonzero(uses)
         longest_first = np.argsort(-lengths[pooled], kind="stable")
         longest = pooled[longest_first[:LISTED]]
+        columns = [column[longest] for column in (vmo.texts.codes, lengths, uses)]
         return [
-            {"name": self._listed(code), "nbytes": nbytes, "uses": uses}
-            for code, nbytes, uses in zip(
-                vmo.texts.codes[longest].tolist(),
-                lengths[longest].tolist(),
-                uses[longest].tolist(),
-                strict=True,
-            )
+            {"name": self._listed(code), "nbytes": nbytes, "uses": uses_of_name}
+            for code, nbytes, uses_of_name in np.stack(columns, axis=1).tolist()
         ]
 
     def _listed(self, code: int) -> str:

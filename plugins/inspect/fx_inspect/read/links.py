@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from fx_inspect import rules
 from fx_inspect.format import CHILD, INLINE
 from fx_inspect.read import tables
-from fx_inspect.read.batches import TreeRows, paths
-from fx_inspect.read.tree import TreeOrder, tree_order
+from fx_inspect.read.batches import TreeRows
+from fx_inspect.read.tree import TreeOrder, paths_of, tree_order
 from fx_inspect.read.vmo import Vmo
 from fxframework.errors import FxError, Severity
 from fxframework.io.source import Source
@@ -294,7 +294,7 @@ class _Follower:
             "id": np.arange(numbers.size, dtype=np.int32),
             "parent": order.parents,
             "name": names,
-            "path": paths(self.strings, self.nbytes, names, order),
+            "path": paths_of(self.strings, names, order, self.nbytes),
             "links": np.bincount(link_owners, minlength=numbers.size).astype(np.int32),
             "inspect_block": self._column("nodes", "inspect_block", numbers),
         }

@@ -81,11 +81,11 @@ def from_json(given: Any) -> InspectRecord:
     """
     kinds = _KINDS | {"block": Block}
     if isinstance(given, Mapping) and given.get("record") == "block":
-        kinds["block"] = _class_of(given)
+        kinds["block"] = class_of(given)
     return record_of_json(given, kinds, "a VMO", rules.REFUSALS)
 
 
-def _class_of(given: Mapping[str, Any]) -> type[Block]:
+def class_of(given: Mapping[str, Any]) -> type[Block]:
     """Return the class of a block, given as JSON."""
     form = JsonFields("block", given, rules.REFUSALS)
     layout = given.get("layout", "new")

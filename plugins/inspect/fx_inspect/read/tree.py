@@ -23,6 +23,10 @@ TOGETHER = 1 << 16
 """Rows that are sorted together to find equal names."""
 PATH_BYTES = 1 << 16
 """Bytes of paths that are made together; one path may be longer."""
+LONGEST_PATH = 1 << 12
+"""Bytes of the longest path."""
+SPARE_PATHS = 1 << 18
+"""How many bytes more than the file has all paths may have."""
 SLASH = ord("/")
 
 
@@ -105,15 +109,15 @@ def repeated(owners: I32, codes: I32, different: int, most: int) -> tuple[I64, i
     return np.concatenate(repeated_rows)[:most], count
 
 
-def paths_of(pool: StringPool, names: I32, order: TreeOrder, longest: int, most: int) -> I32:
+def paths_of(pool: StringPool, names: I32, order: TreeOrder, file_bytes: int) -> I32:
     """Return the codes of the paths of nodes by number, from the codes of their names.
 
-    A path of more than ``longest`` bytes, and one with which all so far would take more than
-    ``most``, is left out: its code is -1.
+    A path that is too long, and one with which all so far would take too much for a file of so many
+    bytes, is left out: its code is -1.
     """
     lengths = _path_lengths(pool, names, order.ends)
-    chosen_nodes = _within(lengths, longest, most)
-    writer = _PathWriter(pool, names, order.parents, lengths, chosen_nodes, longest)
+    chosen_nodes = _within(lengths, LONGEST_PATH, file_bytes + SPARE_PATHS)
+    writer = _PathWriter(pool, names, order.parents, lengths, chosen_nodes, LONGEST_PATH)
     codes = np.full(names.size, -1, np.int32)
     lengths_before = bounds_of(lengths[chosen_nodes])
     start = 0

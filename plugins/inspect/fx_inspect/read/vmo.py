@@ -300,16 +300,12 @@ class Vmo:
 
     def header_facts(self) -> dict[str, Any] | None:
         """Return the facts of the header; None without one."""
-        header = self.header
-        if header is None:
+        if self.header is None:
             return None
-        return {
-            "version": header.version,
-            "generation": header.generation,
-            "locked": header.generation % 2 == 1,
-            "frozen": header.generation == wire.FROZEN_GENERATION,
-            "vmo_size": "not given" if header.vmo_size is None else header.vmo_size,
-        }
+        shown = self.header.to_json()
+        facts = {name: shown[name] for name in ("version", "generation", "locked", "frozen")}
+        size = self.header.vmo_size
+        return {**facts, "vmo_size": "not given" if size is None else size}
 
     def heap(self) -> dict[str, Any]:
         """Return the use of the space: blocks by type and order, free space, and its fragmentation.

@@ -70,10 +70,7 @@ class _Numbers(Value):
     def _make(self, name: str, values: Iterable[Any]) -> None:
         slot_words = [self._kind.word(self._kind.check(value)) for value in values]
         slot_words += [0] * (self._slots - len(slot_words))
-        self._fill(name, struct.pack(f"<{len(slot_words)}Q", *slot_words))
-
-    def _fill(self, name: str, data: bytes) -> None:
-        """Write the block, with the bytes of all slots."""
+        data = struct.pack(f"<{len(slot_words)}Q", *slot_words)
         order = order_of(8 * self._slots + wire.SLOTS_AT)
         format_bits = wire.ARRAY_FORMAT.put(self._format)
         payload = self._kind.type | format_bits | wire.SLOT_COUNT.put(self._slots)

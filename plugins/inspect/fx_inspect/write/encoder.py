@@ -8,8 +8,8 @@ from typing import Any
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.format import Block, BlockType
-from fx_inspect.read.records import STATE, InspectRecord, block_of, from_json
-from fxframework.errors import refusal
+from fx_inspect.read.records import STATE, InspectRecord, block_of, class_of, from_json
+from fxframework.errors import WriteRefusedError, refusal
 from fxframework.kit.lossless import Encoder, PaddingRecord, padding_of
 from fxframework.wire.packing import Packer
 from fxframework.wire.records import Layout
@@ -58,15 +58,14 @@ def _has_its_bytes(block: Block) -> bool:
 
 def _layout_of(given: Mapping[str, Any]) -> Layout | None:
     """Return the fields of a block, given as JSON; None if only objects know its bytes."""
-    name = given.get("type")
     order = given.get("order")
-    layout = given.get("layout", "new")
-    if given.get("record") != "block" or type(name) is not str or layout not in ("new", "v0"):
+    if given.get("record") != "block" or type(order) is not int or order > wire.MAX_ORDER:
         return None
-    if type(order) is not int or order > wire.MAX_ORDER:
+    try:
+        cls = class_of(given)
+    except WriteRefusedError:
         return None
-    cls = wire.BLOCKS[layout].get(BlockType.__members__.get(name, -1))
-    if cls is None or cls.layout.kind[0] == BlockType.HEADER:
+    if cls.layout.kind[0] == BlockType.HEADER:
         return None
     found: Layout = cls.layout
     return found

@@ -16,7 +16,7 @@ not work as printed. The corrections are:
 - ``GrowVmo`` counts down to an unsigned 0, which never ends, and has neither a maximum nor
   failure. Here the size doubles up to the maximum, where the allocation fails and is counted.
 - ``Allocate`` accepts invalid orders, ignores failure to grow, and sets a type ALLOCATED that does
-  not exist. Here invalid sizes are refused, failure is returned, and the type is RESERVED.
+  not exist. Here a block is of an order, failure is returned, and the caller sets the type.
 - ``Initialize`` uses 0 as both the end of a list and a block of it. Here the end is stored
   separately; in the memory it is 0, which is valid once the header has block 0.
 - ``FreeExtents`` trusts the chain in the memory. Here a value knows its extents.
@@ -24,7 +24,6 @@ not work as printed. The corrections are:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 from fx_inspect.format import (
@@ -64,8 +63,8 @@ class Heap:
     """Blocks of a memory, which grows from a page to ``max_size`` bytes (a multiple of the page).
 
     ``version`` is the version of the VMO: 0 has its own layout, 2 a header with the VMO's size. The
-    header is block 0, allocated at once with generation 0 (``header=False`` omits it). The magic is
-    stored last: a memory with the magic holds a whole heap.
+    header is block 0, allocated at once with generation 0. The magic is stored last: a memory with
+    the magic holds a whole heap.
 
     Indexes count 16 bytes. ``growth`` selects how the heap grows; if the memory cannot grow (its
     ``grow`` raises), the heap is full at its size.
@@ -78,7 +77,6 @@ class Heap:
         version: int = 2,
         max_size: int = MAX_VMO,
         growth: Growth = "step",
-        header: bool = True,
     ) -> None:
         self.memory = memory
         self.version = version
@@ -109,23 +107,9 @@ class Heap:
             memory.grow(PAGE)
         self._store(0, 0)  # invalidates any earlier VMO in this memory
         self._extend(PAGE)
-        if header:
-            self._make_header()
+        self._make_header()
 
     # --- blocks ---
-
-    def allocate(self, nbytes: int) -> int:
-        """Allocate a RESERVED block of at least ``nbytes``. Return its index, or -1 without room.
-
-        The block keeps its earlier contents. Raises ValueError for more than 2048 bytes.
-        """
-        order = order_of(nbytes)
-        if nbytes < 0 or order > MAX_ORDER:
-            raise ValueError(f"invalid block size {nbytes}: must be 0 to {MAX_BLOCK}")
-        index = self.take(order)
-        if index != NONE:
-            self._store(index * UNIT, order | BlockType.RESERVED << self._type_at)
-        return index
 
     def take(self, order: int) -> int:
         """Allocate a block of an order without writing a header, which the caller does at once."""
@@ -177,36 +161,6 @@ class Heap:
             order += 1
         self._push(index, order)
         self.freed += 1
-
-    def order(self, index: int) -> int:
-        """Return the order of the block allocated at an index."""
-        return self._blocks[index]
-
-    # --- contents ---
-
-    def heads(self) -> list[int]:
-        """Return the index of the first free block of each order; 0 if there is none."""
-        return [max(0, head) for head in self._heads]
-
-    def free_list(self, order: int) -> Iterator[int]:
-        """Yield the free blocks of an order, in the order of allocation."""
-        index = self._heads[order]
-        while index != NONE:
-            yield index
-            index = self._next[index]
-
-    def blocks(self) -> Iterator[tuple[int, int, bool]]:
-        """Yield index, order and freeness of each block."""
-        index = 0
-        while index < len(self._blocks):
-            entry = self._blocks[index]
-            yield index, entry & ~_FREE, entry >= _FREE
-            index += 1 << (entry & ~_FREE)
-
-    @property
-    def free_bytes(self) -> int:
-        """Bytes in free blocks, within the current size."""
-        return sum(UNIT << order for _, order, free in self.blocks() if free)
 
     # --- helpers ---
 
