@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from functools import cache
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,6 +51,14 @@ STRING = BlockType.STRING_REFERENCE
 STRING_FORMAT = BUFFER_FORMAT.put(BUFFER_STRING_REFERENCE)
 BUCKETS = 40
 LATENCIES = 30
+# Large blocks come first, so that each is where a buddy allocator may place it: for each node a
+# histogram of 512 bytes, an array and a URL of 256 each; then the names, of 32 bytes; then the
+# nodes, and the eight small values of each. All places are in words.
+URL_PLACES = [NODES * (512 + 256) // 8 + 256 // 8 * node for node in range(NODES)]
+NAME_PLACES = [NODES * (512 + 2 * 256) // 8 + 32 // 8 * node for node in range(NODES)]
+NODE_PLACES = [NODES * (512 + 2 * 256 + 32) // 8 + 2 * node for node in range(NODES)]
+NUMBER_PLACES = [NODE_PLACES[-1] + 2 + 16 * node for node in range(NODES)]
+"""Where the first of four integers of each node is."""
 
 
 def sample(nbytes: int) -> bytes:
@@ -63,14 +70,15 @@ def sample(nbytes: int) -> bytes:
     """
     groups_for_size = round(nbytes / GROUP) - 1
     groups = min(max(1, groups_for_size), MOST_GROUPS - 1)
-    shape = _group()
-    words = np.tile(shape.words, (groups, 1))
+    group = _group(0)
+    words = np.tile(group, (groups, 1))
     number = np.arange(groups, dtype=np.uint64)
     base = (number + 1) * UNITS
-    words += base[:, None] * shape.weights
+    # What an index of 1 adds to each word.
+    words += base[:, None] * (_group(1) - group)
     # The first node of a group is a child of another group's, the very first of the root.
     parents = (number[1:] - 1) // FAN
-    first_node = shape.nodes[0]
+    first_node = NODE_PLACES[0]
     parent_index = (parents + 1) * UNITS + first_node // 2
     words[1:, first_node] += parent_index << np.uint64(HEAD.first.low)
     children = np.bincount(parents.astype(np.int64), minlength=groups)
@@ -81,29 +89,13 @@ def sample(nbytes: int) -> bytes:
         node_number = number * NODES + node
         # In both texts the digits are within one word.
         digits = decimal_text(node_number, DIGITS)
-        name_digits = shape.names[node] + 2
-        words[:, name_digits] = digits << np.uint64(8) | dash_before
-        url_digits = shape.urls[node] + 5
-        words[:, url_digits] = digits | hash_behind
+        words[:, NAME_PLACES[node] + 2] = digits << np.uint64(8) | dash_before
+        words[:, URL_PLACES[node] + 5] = digits | hash_behind
         for value in range(4):
-            payload = shape.numbers[node] + 2 * value + 1
+            payload = NUMBER_PLACES[node] + 2 * value + 1
             words[:, payload] = node_number * (value + 3) % 1_000_003
     head = _head(groups * NODES, GROUP * (groups + 1))
     return head + words.tobytes()
-
-
-@attrs.frozen
-class _Shape:
-    """A group as words, and the positions of its variable words."""
-
-    words: NDArray[np.uint64]
-    weights: NDArray[np.uint64]
-    """The amount that an index of 1 adds to each word."""
-    nodes: tuple[int, ...]
-    names: tuple[int, ...]
-    urls: tuple[int, ...]
-    numbers: tuple[int, ...]
-    """The first of four integers of each node."""
 
 
 def _string(text: bytes, order: int, references: int) -> bytes:
@@ -139,78 +131,52 @@ def _order_at(offset: int) -> int:
 
 
 @cache
-def _group() -> _Shape:
-    """Return one group, with all indexes as if it began at index 0."""
-    words = np.zeros(GROUP // 8, np.uint64)
-    weights = np.zeros(GROUP // 8, np.uint64)
+def _group(base: int) -> NDArray[np.uint64]:
+    """Return one group as words, with all indexes as if it began at index ``base``."""
     shared = _shared()
-    end = 0
-
-    def put(data: bytes, *, parent: bool = False, name: bool = False, content: bool = False) -> int:
-        """Add a block; say which of its indexes count from the group's begin."""
-        nonlocal end
-        word = end
-        end += len(data) // 8
-        words[word:end] = np.frombuffer(data, "<u8")
-        weights[word] = HEAD.first.put(parent) + HEAD.second.put(name)
-        weights[word + 1] = BUFFER_EXTENT.put(content)
-        return word
-
-    # Large blocks come first, so that each is where a buddy allocator may place it: for each node
-    # a histogram of 512 bytes, an array and a URL of 256 each; then the names, of 32 bytes; then
-    # the nodes. All places are in words.
-    urls_begin = NODES * (512 + 256) // 8
-    names_begin = urls_begin + NODES * 256 // 8
-    nodes_begin = names_begin + NODES * 32 // 8
-    urls = tuple(urls_begin + 256 // 8 * node for node in range(NODES))
-    names = tuple(names_begin + 32 // 8 * node for node in range(NODES))
-    nodes = tuple(nodes_begin + 16 // 8 * node for node in range(NODES))
+    nodes = [base + place // 2 for place in NODE_PLACES]
 
     def value(kind: int, node: int, name: int, payload: int, order: int = 0) -> bytes:
-        name_index = shared[NAMES[name]]
-        head = order | TYPE.put(kind) | HEAD.first.put(nodes[node] // 2)
-        head |= HEAD.second.put(name_index)
+        head = order | TYPE.put(kind) | HEAD.first.put(nodes[node])
+        head |= HEAD.second.put(shared[NAMES[name]])
         return struct.pack("<QQ", head, payload)
 
     slots = [0, 10, 2, *(17 * bucket % 13 for bucket in range(BUCKETS + 2))]
     histogram = struct.pack(f"<{len(slots)}Q", *slots)
     histogram_payload = UINT | ARRAY_FORMAT.put(ARRAY_EXPONENTIAL) | SLOT_COUNT.put(len(slots))
-    for node in range(NODES):
-        data = value(ARRAY, node, 8, histogram_payload, 5) + histogram
-        put(data.ljust(512, b"\0"), parent=True)
     doubles = [0.25 * place for place in range(LATENCIES)]
     array = struct.pack(f"<{len(doubles)}d", *doubles)
     array_payload = DOUBLE | SLOT_COUNT.put(len(doubles))
-    for node in range(NODES):
-        data = value(ARRAY, node, 9, array_payload, 4) + array
-        put(data.ljust(256, b"\0"), parent=True)
-    for _ in range(NODES):
-        put(_string(URL.ljust(200, b"."), 4, 1))
-    for _ in range(NODES):
-        put(_string(b"node-0000000", 1, 1))
-    for node in range(NODES):
-        parent_index = 0 if node == 0 else nodes[0] // 2
-        name_index = names[node] // 2
-        head = TYPE.put(NODE) | HEAD.first.put(parent_index) | HEAD.second.put(name_index)
-        put(struct.pack("<QQ", head, PROPERTIES), parent=node > 0, name=True)
-    numbers = []
-    for node in range(NODES):
-        numbers.append(end)
-        for name, kind in enumerate((INT, INT, UINT, UINT)):
-            put(value(kind, node, name, 0), parent=True)
+    every_node = range(NODES)
+    blocks = [
+        (value(ARRAY, node, 8, histogram_payload, 5) + histogram).ljust(512, b"\0")
+        for node in every_node
+    ]
+    blocks += [
+        (value(ARRAY, node, 9, array_payload, 4) + array).ljust(256, b"\0") for node in every_node
+    ]
+    blocks += [_string(URL.ljust(200, b"."), 4, 1)] * NODES
+    blocks += [_string(b"node-0000000", 1, 1)] * NODES
+    for node in every_node:
+        head = TYPE.put(NODE) | HEAD.first.put(nodes[0] if node else 0)
+        head |= HEAD.second.put(base + NAME_PLACES[node] // 2)
+        blocks.append(struct.pack("<QQ", head, PROPERTIES))
+    for node in every_node:
+        blocks += [value(kind, node, name, 0) for name, kind in enumerate((INT, INT, UINT, UINT))]
         bits = int.from_bytes(struct.pack("<d", 0.5 + node), "little")
-        put(value(DOUBLE, node, 4, bits), parent=True)
-        put(value(BOOL, node, 5, node % 2), parent=True)
+        blocks.append(value(DOUBLE, node, 4, bits))
+        blocks.append(value(BOOL, node, 5, node % 2))
         state = STRING_FORMAT | BUFFER_EXTENT.put(shared[STATE])
-        put(value(BUFFER, node, 6, state), parent=True)
-        url = STRING_FORMAT | BUFFER_EXTENT.put(urls[node] // 2)
-        put(value(BUFFER, node, 7, url), parent=True, content=True)
-    while end < GROUP // 8:
-        order = _order_at(8 * end)
-        while (16 << order) > GROUP - 8 * end:
+        blocks.append(value(BUFFER, node, 6, state))
+        url = STRING_FORMAT | BUFFER_EXTENT.put(base + URL_PLACES[node] // 2)
+        blocks.append(value(BUFFER, node, 7, url))
+    data = b"".join(blocks)
+    while len(data) < GROUP:
+        order = _order_at(len(data))
+        while (16 << order) > GROUP - len(data):
             order -= 1
-        put(_free(order))
-    return _Shape(words, weights, nodes, names, urls, tuple(numbers))
+        data += _free(order)
+    return np.frombuffer(data, "<u8").astype(np.uint64)
 
 
 SCENARIO = """

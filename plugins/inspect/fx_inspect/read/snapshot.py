@@ -13,24 +13,8 @@ from typing import Self
 
 import attrs
 
+from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.format import (
-    FIRST_WORDS,
-    FROZEN_GENERATION,
-    GENERATION,
-    GENERATION_AT,
-    HEADER_BYTES,
-    HEADER_BYTES_SIZE,
-    MAGIC,
-    MAX_VERSION,
-    MAX_VMO,
-    SIZE_AT,
-    SWAPPED_MAGIC,
-    VMO_SIZE,
-    BlockType,
-    is_legacy,
-    version_of,
-)
 from fxframework.errors import Rule, UnreadableError
 from fxframework.io.mapping import Mapping
 from fxframework.io.words import WORD
@@ -152,7 +136,7 @@ class Snapshot:
     @property
     def frozen(self) -> bool:
         """Whether the VMO is marked as no longer changing."""
-        return self.generation == FROZEN_GENERATION
+        return self.generation == wire.FROZEN_GENERATION
 
     @classmethod
     def take(cls, source: Source, *, attempts: int = ATTEMPTS) -> Snapshot:
@@ -174,8 +158,8 @@ class Snapshot:
 
     @classmethod
     def _of_bytes(cls, data: bytes) -> Snapshot:
-        _check_header(data[:HEADER_BYTES], None)
-        generation = GENERATION.get(data, 0)
+        _check_header(data[: wire.HEADER_BYTES], None)
+        generation = wire.GENERATION.get(data, 0)
         if generation % 2:
             raise _failed(
                 rules.NO_CONSISTENT_SNAPSHOT, "the VMO was being changed when it was copied", None
@@ -195,23 +179,25 @@ class Snapshot:
                 memory.refresh()
             mapped = memory.size
             # Load the generation before the header, because the VMO may grow in between.
-            generation = memory.load_u64(GENERATION_AT) if memory.size >= HEADER_BYTES else 0
-            head = memory.read(0, min(HEADER_BYTES_SIZE, memory.size))
-            _check_header(head[:HEADER_BYTES], path)
+            generation = (
+                memory.load_u64(wire.GENERATION_AT) if memory.size >= wire.HEADER_BYTES else 0
+            )
+            head = memory.read(0, min(wire.HEADER_BYTES_SIZE, memory.size))
+            _check_header(head[: wire.HEADER_BYTES], path)
             if generation % 2:
                 continue
             size = _size(head, memory.size)
-            if not HEADER_BYTES <= size <= memory.size:
+            if not wire.HEADER_BYTES <= size <= memory.size:
                 # The VMO may have grown meanwhile: the next attempt sees all of it.
-                if generation != memory.load_u64(GENERATION_AT) or attempt < min(attempts, 3):
+                if generation != memory.load_u64(wire.GENERATION_AT) or attempt < min(attempts, 3):
                     continue
                 message = f"the header says {size} bytes, of a memory of {memory.size}"
-                raise _failed(rules.MEMORY_TOO_SMALL, message, path, offset=SIZE_AT)
+                raise _failed(rules.MEMORY_TOO_SMALL, message, path, offset=wire.SIZE_AT)
             data = memory.read(0, size)
-            same = generation == memory.load_u64(GENERATION_AT) == GENERATION.get(data, 0)
+            same = generation == memory.load_u64(wire.GENERATION_AT) == wire.GENERATION.get(data, 0)
             if isinstance(memory, MappedFile) and memory.refresh() != mapped:
                 continue
-            if same or generation == FROZEN_GENERATION:
+            if same or generation == wire.FROZEN_GENERATION:
                 return cls(data, generation, attempt, time.perf_counter() - begin)
         message = f"the VMO was being changed at each of {attempts:,} attempts"
         raise _failed(rules.NO_CONSISTENT_SNAPSHOT, message, path)
@@ -220,27 +206,28 @@ class Snapshot:
 def _size(head: bytes, nbytes: int) -> int:
     """Return the number of bytes to copy of a memory of ``nbytes``."""
     size = nbytes
-    if not is_legacy(head) and FIRST_WORDS["new"].order.get(head, 0) == 1:
-        size = VMO_SIZE.get(head, 0)
-        if size < HEADER_BYTES_SIZE:
+    if not wire.is_legacy(head) and wire.FIRST_WORDS["new"].order.get(head, 0) == 1:
+        size = wire.VMO_SIZE.get(head, 0)
+        if size < wire.HEADER_BYTES_SIZE:
             return 0
-    return min(size, MAX_VMO)
+    return min(size, wire.MAX_VMO)
 
 
 def _check_header(head: bytes, path: str | None) -> None:
     """Raise UnreadableError for anything but a header of a known version."""
-    if len(head) < HEADER_BYTES:
+    if len(head) < wire.HEADER_BYTES:
         raise _failed(rules.MEMORY_TOO_SMALL, f"{len(head)} bytes are too few for a header", path)
     magic = head[4:8]
-    version = version_of(head)
-    legacy = is_legacy(head)
-    is_header = legacy or head[1] == BlockType.HEADER
-    if not is_header or (magic != MAGIC and not (legacy and magic == SWAPPED_MAGIC)):
+    version = wire.version_of(head)
+    legacy = wire.is_legacy(head)
+    is_header = legacy or head[1] == wire.BlockType.HEADER
+    if not is_header or (magic != wire.MAGIC and not (legacy and magic == wire.SWAPPED_MAGIC)):
         raise _failed(
             rules.NO_VMO, f"{head[:8].hex(' ')} is not the beginning of an Inspect VMO", path
         )
-    if version > MAX_VERSION:
-        raise _failed(rules.NO_VMO, f"version {version}, which is newer than {MAX_VERSION}", path)
+    if version > wire.MAX_VERSION:
+        message = f"version {version}, which is newer than {wire.MAX_VERSION}"
+        raise _failed(rules.NO_VMO, message, path)
 
 
 def _failed(rule: Rule, message: str, path: str | None, offset: int = 0) -> UnreadableError:

@@ -16,18 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_inspect.format import DISPOSITIONS
+from fx_inspect.read import tables
 from fx_inspect.read.histograms import Histogram
-from fx_inspect.read.tables import (
-    BOOL,
-    DOUBLE,
-    DOUBLE_ARRAY,
-    INT,
-    INT_ARRAY,
-    STRING,
-    STRING_ARRAY,
-    UINT,
-    UINT_ARRAY,
-)
 from fxframework.kit.export import decoded
 from fxframework.kit.memo import Memo, strings_of
 from fxframework.model.capture import Capture
@@ -41,10 +31,14 @@ ROWS: Final = 1 << 16
 """Rows of a batch read from a capture."""
 LONG: Final = 1 << 10
 """Length in bytes from which properties share the bytes of a string in memory."""
-ARRAYS: Final = frozenset({INT_ARRAY, UINT_ARRAY, DOUBLE_ARRAY})
+ARRAY_TYPES: Final = {
+    tables.INT_ARRAY: "int",
+    tables.UINT_ARRAY: "uint",
+    tables.DOUBLE_ARRAY: "double",
+}
+ARRAYS: Final = frozenset(ARRAY_TYPES)
 """Types of arrays of numbers."""
-ARRAY_TYPES: Final = {INT_ARRAY: "int", UINT_ARRAY: "uint", DOUBLE_ARRAY: "double"}
-_NUMBERS: Final = {INT: "int", UINT: "uint", DOUBLE: "float"}
+_NUMBERS: Final = {tables.INT: "int", tables.UINT: "uint", tables.DOUBLE: "float"}
 """Columns of numbers."""
 EXPANDED: Final = "expanded"
 """The state of a link whose tree was joined."""
@@ -235,7 +229,7 @@ class Values(Generic[V]):
         """Return the rendered values of a batch of `properties`."""
         types = batch.array("type")
         out: list[Any] = [None] * len(batch)
-        for number in np.flatnonzero(np.bincount(types)[:INT_ARRAY]).tolist():
+        for number in np.flatnonzero(np.bincount(types)[: tables.INT_ARRAY]).tolist():
             rows = np.flatnonzero(types == number)
             for row, value in zip(rows.tolist(), self._plain(batch, number, rows), strict=True):
                 out[row] = value
@@ -243,14 +237,14 @@ class Values(Generic[V]):
         return out
 
     def _plain(self, batch: Table, number: int, rows: Any) -> Iterator[V]:
-        if number == BOOL:
+        if number == tables.BOOL:
             return map(self.truth, (batch.array("int")[rows] != 0).tolist())
         if number in _NUMBERS:
-            show_number = self.double if number == DOUBLE else self.integer
+            show_number = self.double if number == tables.DOUBLE else self.integer
             return map(show_number, batch.array(_NUMBERS[number])[rows].tolist())
         column = batch["text"]
         assert isinstance(column, TextColumn)  # noqa: S101 (its kind is text)
-        show_text = self.string if number == STRING else self.data
+        show_text = self.string if number == tables.STRING else self.data
         lengths = column.offsets[1:] - column.offsets[:-1]
         if int(lengths.max(initial=0)) >= LONG:
             # Rows may share long strings, which are not copied for each row.
@@ -262,10 +256,10 @@ class Values(Generic[V]):
         return (show_text(data[start:stop]) for start, stop in zip(starts, stops, strict=True))
 
     def _arrays(self, batch: Table, slots: Slots, out: list[Any]) -> None:
-        chosen = np.flatnonzero(batch.array("type") >= INT_ARRAY)
+        chosen = np.flatnonzero(batch.array("type") >= tables.INT_ARRAY)
         arrays = batch.select(chosen).tuples("type", "inspect_format", "row")
         for place, (number, format, row) in zip(chosen.tolist(), arrays, strict=True):
-            if number == STRING_ARRAY:
+            if number == tables.STRING_ARRAY:
                 out[place] = self.strings(slots.of(row, "str"))
                 continue
             kind = ARRAY_TYPES[number]

@@ -26,19 +26,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fx_inspect.format import (
-    HEADER_MAGIC,
-    HEADS,
-    MAGIC,
-    MAX_BLOCK,
-    MAX_ORDER,
-    MAX_VMO,
-    ORDER,
-    PAGE,
-    SIZE_AT,
-    UNIT,
-    BlockType,
-)
+from fx_inspect import format as wire
 from fxframework.io.words import WORD
 from fxframework.model.target import Memory
 
@@ -51,7 +39,7 @@ _FREE = 0x80
 """Flag of a free block in the table of blocks; the lower bits are its order."""
 _INSIDE = 0xFF
 """Entry in the table of blocks where no block begins."""
-_HIGHEST = MAX_BLOCK // UNIT
+_HIGHEST = wire.MAX_BLOCK // wire.UNIT
 
 
 def order_of(nbytes: int) -> int:
@@ -75,7 +63,7 @@ class Heap:
         memory: Memory,
         *,
         version: int = 2,
-        max_size: int = MAX_VMO,
+        max_size: int = wire.MAX_VMO,
         growth: Growth = "step",
     ) -> None:
         self.memory = memory
@@ -92,21 +80,21 @@ class Heap:
         """Number of allocations without room."""
         self._load = memory.load_u64
         self._store = memory.store_u64
-        head = HEADS["v0" if version == 0 else "new"]
+        head = wire.HEADS["v0" if version == 0 else "new"]
         self._type_at = head.type.low
         self._next_at = head.first.low
         self._blocks = bytearray()
         """For each 16 bytes, the order of the block that begins there."""
-        self._heads = [NONE] * (MAX_ORDER + 1)
+        self._heads = [NONE] * (wire.MAX_ORDER + 1)
         """First block of the free list of each order."""
         self._next: dict[int, int] = {}
         self._previous: dict[int, int] = {}
         """Neighbours of each free block in its list."""
         self._header_has_size = False
-        if memory.size < PAGE:
-            memory.grow(PAGE)
+        if memory.size < wire.PAGE:
+            memory.grow(wire.PAGE)
         self._store(0, 0)  # invalidates any earlier VMO in this memory
-        self._extend(PAGE)
+        self._extend(wire.PAGE)
         self._make_header()
 
     # --- blocks ---
@@ -117,11 +105,11 @@ class Heap:
         found = order
         while heads[found] == NONE:
             found += 1
-            if found > MAX_ORDER:
+            if found > wire.MAX_ORDER:
                 if not self._grow():
                     self.failed += 1
                     return NONE
-                found = MAX_ORDER
+                found = wire.MAX_ORDER
         index = heads[found]
         following = self._next.pop(index)
         heads[found] = following
@@ -146,14 +134,14 @@ class Heap:
             raise ValueError(f"no block was allocated at index {index}")
         order = blocks[index]
         first = True
-        while order < MAX_ORDER:
+        while order < wire.MAX_ORDER:
             buddy = index ^ (1 << order)
             if buddy >= len(blocks) or blocks[buddy] != _FREE | order:
                 break
             if not first:
                 # As in the reference, a merged half keeps its order in the memory.
-                at = index * UNIT
-                self._store(at, self._load(at) & ~ORDER.mask | order)
+                at = index * wire.UNIT
+                self._store(at, self._load(at) & ~wire.ORDER.mask | order)
             first = False
             self._unlink(buddy, order)
             blocks[index | buddy] = _INSIDE
@@ -166,16 +154,16 @@ class Heap:
 
     def _make_header(self) -> None:
         order = 1 if self.version == 2 else 0
-        header_at = self.take(order) * UNIT
+        header_at = self.take(order) * wire.UNIT
         self._store(header_at + 8, 0)
         if order:
             self._header_has_size = True
-            self._store(header_at + SIZE_AT, self.size)
-            self._store(header_at + SIZE_AT + WORD, 0)
-        magic = int.from_bytes(MAGIC, "little")
+            self._store(header_at + wire.SIZE_AT, self.size)
+            self._store(header_at + wire.SIZE_AT + WORD, 0)
+        magic = int.from_bytes(wire.MAGIC, "little")
         version = self.version << self._next_at
-        word = order | BlockType.HEADER << self._type_at | version
-        self._store(header_at, word | HEADER_MAGIC.put(magic))
+        word = order | wire.BlockType.HEADER << self._type_at | version
+        self._store(header_at, word | wire.HEADER_MAGIC.put(magic))
 
     def _push(self, index: int, order: int) -> None:
         """Insert a free block at the head of its list."""
@@ -186,7 +174,7 @@ class Heap:
             self._previous[head] = index
         self._heads[order] = index
         self._blocks[index] = _FREE | order
-        self._store(index * UNIT, order | max(head, 0) << self._next_at)
+        self._store(index * wire.UNIT, order | max(head, 0) << self._next_at)
 
     def _unlink(self, index: int, order: int) -> None:
         """Remove a free block from its list."""
@@ -198,11 +186,11 @@ class Heap:
             self._heads[order] = following
         else:
             self._next[previous] = following
-            self._store(previous * UNIT, order | max(following, 0) << self._next_at)
+            self._store(previous * wire.UNIT, order | max(following, 0) << self._next_at)
 
     def _grow(self) -> bool:
         """Add blocks of the highest order. Return False if the heap cannot grow."""
-        size = self.size + PAGE
+        size = self.size + wire.PAGE
         if self.growth == "double":
             size = min(2 * self.size, self.max_size)
         if not self.size < size <= self.max_size:
@@ -214,12 +202,12 @@ class Heap:
                 return False
         self._extend(size)
         if self._header_has_size:
-            self._store(SIZE_AT, size)
+            self._store(wire.SIZE_AT, size)
         return True
 
     def _extend(self, size: int) -> None:
         """Link new blocks of the highest order, in ascending order, before the existing ones."""
-        self._blocks.extend(bytes([_INSIDE]) * ((size - self.size) // UNIT))
-        for index in range(size // UNIT - _HIGHEST, self.size // UNIT - 1, -_HIGHEST):
-            self._push(index, MAX_ORDER)
+        self._blocks.extend(bytes([_INSIDE]) * ((size - self.size) // wire.UNIT))
+        for index in range(size // wire.UNIT - _HIGHEST, self.size // wire.UNIT - 1, -_HIGHEST):
+            self._push(index, wire.MAX_ORDER)
         self.size = size

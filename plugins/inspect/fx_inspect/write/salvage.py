@@ -17,22 +17,11 @@ import numpy as np
 
 from fx_inspect import rules
 from fx_inspect.format import DAMAGED, MAX_VMO, UNKNOWN_BLOCK, is_legacy, version_of
+from fx_inspect.read import tables
 from fx_inspect.read.blocks import Blocks
 from fx_inspect.read.decoder import Objects
 from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, Histogram
 from fx_inspect.read.records import InspectRecord
-from fx_inspect.read.tables import (
-    BOOL,
-    BYTES,
-    DOUBLE,
-    DOUBLE_ARRAY,
-    INT,
-    INT_ARRAY,
-    STRING,
-    STRING_ARRAY,
-    UINT,
-    UINT_ARRAY,
-)
 from fx_inspect.read.walk import EXPANDED, Link, Slots, Values, walk
 from fx_inspect.rules import RULES
 from fx_inspect.write.arrays import (
@@ -57,9 +46,9 @@ from fxframework.model.table import Table
 
 NOT_UTF8 = "not valid UTF-8; U+FFFD replaces the invalid bytes"
 NUMBERS: Mapping[int, type[NumberArray[Any]]] = {
-    INT_ARRAY: IntArray,
-    UINT_ARRAY: UintArray,
-    DOUBLE_ARRAY: DoubleArray,
+    tables.INT_ARRAY: IntArray,
+    tables.UINT_ARRAY: UintArray,
+    tables.DOUBLE_ARRAY: DoubleArray,
 }
 """Classes of arrays by their kind."""
 DISPOSITIONS = {"child": 0, "inline": 1}
@@ -180,9 +169,9 @@ def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
             yield from losses
             property_name = texts[name].text
             strings_of_value: Sequence[bytes] = ()
-            if kind == STRING:
+            if kind == tables.STRING:
                 strings_of_value = [value]
-            elif kind == STRING_ARRAY:
+            elif kind == tables.STRING_ARRAY:
                 strings_of_value = value
             if not all(texts[string].sound for string in strings_of_value):
                 yield Loss(offset, 0, "property", f"value of {property_name}: {NOT_UTF8}")
@@ -223,17 +212,17 @@ def _maker(texts: _Texts, node: Node, kind: int, value: Any) -> Callable[[str], 
             return array
 
         return make
-    if kind == STRING_ARRAY:
+    if kind == tables.STRING_ARRAY:
         items = [texts[item].text for item in value]
         return lambda name: node.create_string_array(name, items)
-    if kind == STRING:
+    if kind == tables.STRING:
         return lambda name: node.create_string(name, texts[value].text)
     creators: Mapping[int, Callable[[str, Any], Any]] = {
-        INT: node.create_int,
-        UINT: node.create_uint,
-        DOUBLE: node.create_double,
-        BOOL: node.create_bool,
-        BYTES: node.create_bytes,
+        tables.INT: node.create_int,
+        tables.UINT: node.create_uint,
+        tables.DOUBLE: node.create_double,
+        tables.BOOL: node.create_bool,
+        tables.BYTES: node.create_bytes,
     }
     return lambda name: creators[kind](name, value)
 
