@@ -548,7 +548,7 @@ cdef class Frames:
         the next record then does not wait for them.
         """
         cdef int64_t at = next_at[0], row = next_row[0], kind = 0, usual = 0, entry = -1, size = 0
-        cdef int64_t said, fitting, mask = 0, least = 0, most = 0, align = self.numbers[ALIGN] - 1
+        cdef int64_t said, nbytes, fitting, mask = 0, least = 0, most = 0, align = self.numbers[ALIGN] - 1
         cdef int64_t kind_bytes = self.numbers[KIND_BYTES], size_bytes = self.numbers[SIZE_BYTES]
         cdef int64_t last = min(end - 1, self.total - self.numbers[HEAD]), power = self.numbers[POWER]
         while row < limit and at <= last:
@@ -572,14 +572,14 @@ cdef class Frames:
                     break
             if size <= 0 or size < least or 0 < most < size or size > self.total - at:
                 break
-            said = size
+            nbytes = size
             if self.has_joined and self.joined[self.data[at]]:
                 fitting = min(last, self.total - size)
-                while at + said <= fitting and row + 1 < limit and self.joined[self.data[at + said]]:
-                    said, limit = said + size, limit - 1
-            self.put(row, at, said, kind, entry)
+                while at + nbytes <= fitting and row + 1 < limit and self.joined[self.data[at + nbytes]]:
+                    nbytes, limit = nbytes + size, limit - 1
+            self.put(row, at, nbytes, kind, entry)
             row += 1
-            at += said
+            at += nbytes
             if self.has_behind:
                 self.put_behind(&at, &row)
         next_at[0], next_row[0] = at, row

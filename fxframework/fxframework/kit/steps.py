@@ -193,48 +193,36 @@ class Outcome:
         return cls("skipped", message, facts)
 
 
+@attrs.define(kw_only=True, eq=False, repr=False, slots=False)
 class Run:
     """A running scenario, which is passed to each step with its parameters."""
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        host: Any,
-        seed: int,
-        own_seed: bool = True,
-        folder: Path | None = None,
-        golden: Path | None = None,
-        update_golden: bool = False,
-        allow_outside: bool = False,
-        on_output: Callable[[str, bytes], None] | None = None,
-    ) -> None:
-        self.name = name
-        self.host = host
-        """The Host, which has the readers, writers and exporters."""
-        self.seed = seed
-        self.own_seed = own_seed
-        """Whether the seed is the scenario's own, for which its golden files are made."""
-        self.folder = folder
-        """The folder of the scenario; None if it is not in a file."""
-        self.golden = golden
-        """The default folder of its golden files."""
-        self.update_golden = update_golden
-        """Whether to write golden files instead of comparing them."""
-        self.allow_outside = allow_outside
-        """Whether the scenario may name files outside of its folder."""
-        self.target: Any = None
-        """The device of kind ``target``; None if there is none."""
-        self.devices: dict[str, Any] = {}
-        """Devices by name."""
-        self.captures: dict[str, Any] = {}
-        """Captures (``fxframework.model.capture.Capture``) by name."""
-        self.outputs: dict[str, bytes] = {}
-        """Outputs by name."""
-        self.findings: dict[str, set[str]] = {}
-        """Codes of findings that the scenario expects, by name of the capture."""
-        self._shared: dict[object, Any] = {}
-        self._on_output = on_output
+    name: str
+    host: Any
+    """The Host, which has the readers, writers and exporters."""
+    seed: int
+    own_seed: bool = True
+    """Whether the seed is the scenario's own, for which its golden files are made."""
+    folder: Path | None = None
+    """The folder of the scenario; None if it is not in a file."""
+    golden: Path | None = None
+    """The default folder of its golden files."""
+    update_golden: bool = False
+    """Whether to write golden files instead of comparing them."""
+    allow_outside: bool = False
+    """Whether the scenario may name files outside of its folder."""
+    _on_output: Callable[[str, bytes], None] | None = None
+    target: Any = attrs.field(default=None, init=False)
+    """The device of kind ``target``; None if there is none."""
+    devices: dict[str, Any] = attrs.field(factory=dict, init=False)
+    """Devices by name."""
+    captures: dict[str, Any] = attrs.field(factory=dict, init=False)
+    """Captures (``fxframework.model.capture.Capture``) by name."""
+    outputs: dict[str, bytes] = attrs.field(factory=dict, init=False)
+    """Outputs by name."""
+    findings: dict[str, set[str]] = attrs.field(factory=dict, init=False)
+    """Codes of findings that the scenario expects, by name of the capture."""
+    _shared: dict[object, Any] = attrs.field(factory=dict, init=False)
 
     def rng(self, label: str = "") -> random.Random:
         """Return a random number generator seeded with the seed and a label."""
