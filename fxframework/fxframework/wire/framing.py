@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.kernels.arrays import I64
-from fxframework.wire.beside import Computed, Surplus
-from fxframework.wire.choices import Again, Check, Choice
+from fxframework.wire.beside import Surplus
+from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Calculation, Constant, Expression, wrapped
 from fxframework.wire.families import declaration_error
-from fxframework.wire.fields import Bits, Field, Integer, Number
+from fxframework.wire.fields import Field, Integer, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.format import Format, kinds_of
 from fxframework.wire.lists import Listed, Texts
@@ -380,7 +380,7 @@ def resumption_of(base: type[Record], classes: list[type[Record]]) -> Resumption
         holds = layout.rest.item
     if holds is not None:
         items = items_of(holds.layout)
-        sizes = [fixed_bytes(layout, field) for field in layout.fields[:-1]]
+        sizes = [layout.fixed_bytes(field) for field in layout.fields[:-1]]
         if None in sizes:
             raise declaration_error(base, None, "resume: its items have no fixed place")
         items_at = sum(filter(None, sizes))
@@ -436,7 +436,7 @@ def prefix_of(layout: Layout) -> Prefix | None:
     for field in layout.fields:
         if field.when is not None or field.tail:
             return None
-        nbytes = fixed_bytes(layout, field)
+        nbytes = layout.fixed_bytes(field)
         if nbytes is not None:
             plus += nbytes
             least += nbytes
@@ -465,22 +465,6 @@ def prefix_of(layout: Layout) -> Prefix | None:
         leaf = number
         plus += summand
     return Prefix(leaf, unit, plus, least, text_at, until, align)
-
-
-def fixed_bytes(layout: Layout, field: Field) -> int | None:
-    """Return the bytes of a field that has as many in every record; None for another one."""
-    if isinstance(field, Bits):  # the first of a word has its bytes, the others none
-        nbytes_of_word, _ = layout.words.get(field, (0, 0))
-        return nbytes_of_word
-    if isinstance(field, Integer | Float):
-        return field.nbytes
-    if isinstance(field, Again | Check | Computed):
-        return 0
-    if isinstance(field, Text) and field.entry is not None:
-        return None if field.inline else 0
-    if isinstance(field, Span) and field.aligned == 1:
-        return field.fixed
-    return None
 
 
 def length_of(field: Field) -> Expression | None:
@@ -664,7 +648,7 @@ def item_parts(
     plus = 0  # bytes since the last part, which the next one that has a size of its own takes along
     short_rule = SHORT_RULE
     for field in fields:
-        nbytes = fixed_bytes(layout, field)
+        nbytes = layout.fixed_bytes(field)
         if nbytes is not None:
             plus += nbytes
             short_rule = field.rules.get(SHORT_RULE, SHORT_RULE)

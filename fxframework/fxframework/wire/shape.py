@@ -312,34 +312,42 @@ class Shape:
         # Fields that ``keys`` does not name come last, in the order of the file.
         return Fields(sorted(self.public, key=lambda field: rank.get(field.name, len(rank))))
 
+    def fixed_bytes(self, field: Field) -> int | None:
+        """Return the bytes of a field that has as many in every record; None for another one."""
+        if isinstance(field, Bits):  # the first of a word has its bytes, the others none
+            nbytes_of_word, _ = self.words.get(field, (0, 0))
+            return nbytes_of_word
+        if isinstance(field, Integer | Float):
+            return field.nbytes
+        if isinstance(field, Again | Check | Computed):
+            return 0
+        if isinstance(field, Text) and field.entry is not None:
+            return None if field.inline else 0
+        if isinstance(field, Span) and field.aligned == 1:
+            return field.fixed
+        return None
+
     @functools.cached_property
     def places(self) -> dict[Field, Place]:
         """The places of the numbers whose place is the same in every record."""
         places: dict[Field, Place] = {}
         offset = 0
         word_offset = 0
-        word_nbytes = 0
         for field in self.fields:
-            if field.tail or field.when is not None:
+            nbytes = self.fixed_bytes(field)
+            if field.tail or field.when is not None or nbytes is None:
                 break
-            if isinstance(field, Again | Check | Computed):
-                continue  # it has no bytes
+            if isinstance(field, Text) and field.entry is not None:
+                break
             if isinstance(field, Bits):
                 if field in self.words:
                     word_offset = offset
-                    word_nbytes = self.words[field][0]
-                    offset += word_nbytes
+                word_nbytes, _ = self.words[self.word_of[field]]
                 mask = (1 << field.nbits) - 1
                 places[field] = Place(word_offset, word_nbytes, field.low, mask, field.nbits)
             elif isinstance(field, Integer):
-                places[field] = Place(offset, field.nbytes, 0, (1 << field.nbits) - 1)
-                offset += field.nbytes
-            elif isinstance(field, Float):
-                offset += field.nbytes
-            elif isinstance(field, Span) and field.fixed is not None and field.aligned == 1:
-                offset += field.fixed
-            else:
-                break
+                places[field] = Place(offset, nbytes, 0, (1 << field.nbits) - 1)
+            offset += nbytes
         return places
 
     def place(self, name: str) -> Place:
