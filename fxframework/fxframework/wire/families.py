@@ -70,6 +70,11 @@ class Place:
         """The byte behind the word."""
         return self.offset + self.nbytes
 
+    @property
+    def numbers(self) -> tuple[int, int, int, int]:
+        """Place, bytes, shift and mask, as the loops have them (``kernels.frames``)."""
+        return self.offset, self.nbytes, self.shift, wrapped(self.mask)
+
     def get(
         self, data: bytes | memoryview, at: int, big: bool = False, mirrored: bool = False
     ) -> int:

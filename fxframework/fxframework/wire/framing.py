@@ -180,12 +180,6 @@ def numbers_of(
 
     ``least`` has the fewest bytes of records, by the first number of their kind.
     """
-
-    def numbers_of_place(place: Place | None) -> tuple[int, int, int, int]:
-        if place is None:
-            return NOWHERE
-        return place.offset, place.nbytes, place.shift_in(False), place.mask
-
     longest_record = limits.max_record if limits else 0
 
     def most_bytes(own_limit: int) -> int:
@@ -193,9 +187,9 @@ def numbers_of(
         return min(filter(None, (own_limit, longest_record)), default=0)
 
     family = base.layout.family
-    kind_places = [family.places[field] for field in family.kinds]
-    first_kind, second_kind = (*kind_places, None, None)[:2]
-    size_place = None if family.size is None else family.places[family.size]
+    kinds_at = [family.places[field].numbers for field in family.kinds]
+    first_kind, second_kind = (*kinds_at, NOWHERE, NOWHERE)[:2]
+    size_at = NOWHERE if family.size is None else family.places[family.size].numbers
     mark = (0, 0, 0, 0)
     if marked is not None:
         layout = marked.layout
@@ -212,9 +206,9 @@ def numbers_of(
         least_bytes = min(cls.layout.least for _, _, cls in entries)
     # In the order of the constants of ``kernels/frames.pyx``.
     numbers = [
-        *numbers_of_place(first_kind),
-        *numbers_of_place(second_kind),
-        *numbers_of_place(size_place),
+        *first_kind,
+        *second_kind,
+        *size_at,
         family.unit,
         family.plus,
         family.nbytes,
@@ -318,7 +312,7 @@ def frames_by_first_byte(
         place = counted[byte]
         kinds += byte, -1, 0, size + (place.mask >> 1), 0, 0
         number = Prefix(None, 1, size, size)
-        prefixes += place.offset, place.nbytes, place.shift, place.mask, *number[1:]
+        prefixes += *place.numbers, *number[1:]
     as_columns = [np.array(column, np.int64) for column in (numbers, kinds, prefixes)]
     frames = Frames(data, as_columns[0], as_columns[1], as_columns[2], ROOM, joined=joined)
     frames.big = int(big)
@@ -394,8 +388,8 @@ def resumption_of(base: type[Record], classes: list[type[Record]]) -> Resumption
         begin, place = places[name]
         least = wrapped(numbers.start)
         span = wrapped(len(numbers) - 1)
-        mask = wrapped(place.mask)
-        likely.append((begin + place.offset, place.nbytes, place.shift, mask, least, span))
+        offset, *bits = place.numbers
+        likely.append((begin + offset, *bits, least, span))
     return Resumption(
         likely=np.array(likely, np.int64).reshape(-1, 6),
         alone=int(resume.alone),
@@ -411,14 +405,8 @@ def prefix_numbers(layout: Layout) -> tuple[int, ...]:
     prefix = prefix_of(layout)
     if prefix is None or prefix.least < 1:
         return UNFIT
-    numbers_of_place = NOWHERE
-    if prefix.leaf is not None:
-        place = layout.places[prefix.leaf]
-        numbers_of_place = place.offset, place.nbytes, place.shift, wrapped(place.mask)
-    return (
-        *numbers_of_place, prefix.unit, prefix.plus, prefix.least, prefix.text_at, prefix.until,
-        prefix.align,
-    )  # fmt: skip
+    leaf_at = NOWHERE if prefix.leaf is None else layout.places[prefix.leaf].numbers
+    return (*leaf_at, *prefix[1:])
 
 
 def prefix_of(layout: Layout) -> Prefix | None:
@@ -523,7 +511,7 @@ def walk_of(layout: Layout) -> tuple[Any, ...] | None:
         unit = prefix.unit
         plus = prefix.plus
         head = prefix.least
-    return 0, head, place.offset, place.nbytes, place.shift, wrapped(place.mask), unit, plus
+    return 0, head, *place.numbers, unit, plus
 
 
 def walk_by_kinds(family: Family) -> tuple[Any, ...] | None:
@@ -542,8 +530,7 @@ def walk_by_kinds(family: Family) -> tuple[Any, ...] | None:
         size_of_others = steady_size(family.other.layout)
     if size_of_others is None:
         return None
-    numbers_of_place = place.offset, place.nbytes, place.shift, wrapped(place.mask)
-    return 0, family.head, *numbers_of_place, 1, size_of_others, pairs
+    return 0, family.head, *place.numbers, 1, size_of_others, pairs
 
 
 # --- Items that have parts ------------------------------------------------------------------------
