@@ -154,7 +154,7 @@ class Format:
         if align < 1 or align & align - 1:
             raise declaration_error(self.base, None, f"align is {align}, not a power of two")
         for cls in self.classes:
-            is_sized = cls.layout.fixed or self.family.size is not None
+            is_sized = cls.layout.is_sized
             if cls.layout.tail and not is_sized:
                 raise declaration_error(cls, None, "has a tail, but no size says where it is")
             if not cls.layout.least and not is_sized:

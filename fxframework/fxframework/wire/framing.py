@@ -342,10 +342,9 @@ def _frames(
     kinds_of_members = [cls.layout.kind for cls in family.members]
     prefixes: list[int] = []
     for cls in classes:
-        has_size = family.size is not None or cls.layout.fixed
         # Which of several classes of a kind a record is of, only the state tells.
         is_one_of_many = kinds_of_members.count(cls.layout.kind) > 1
-        if has_size or is_one_of_many:
+        if cls.layout.is_sized or is_one_of_many:
             prefixes += UNFIT
         else:
             prefixes += prefix_numbers(cls.layout)

@@ -320,10 +320,9 @@ def read_lists(many: Many, field: Listed, counts: NDArray[np.int64] | None) -> N
         is_lost |= item_counts != counts
     if is_lost.any():
         lose_parts(many, field, is_lost, needed_at(many, field, ends))
-    is_sized = family.size is not None or bool(family.nbytes) or bool(layout.size)
-    limits = begins + sizes if is_sized else many.limit[records]
+    limits = begins + sizes if layout.is_sized else many.limit[records]
     parts = many.items(layout, begins, limits, records, index)
-    if is_sized:
+    if layout.is_sized:
         parts.is_sized = True
         parts.known[SIZE] = sizes
     read_parts(parts, field)

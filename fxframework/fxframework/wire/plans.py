@@ -109,7 +109,7 @@ def complete_plan(plan: ClassPlan, format: Format) -> None:
     same_kind = [cls for cls in format.classes if cls.layout.kind[:1] == layout.kind[:1]]
     # Which of the classes of a kind a record is of, their conditions say.
     plan.uses |= registers_in(cls.layout.when for cls in same_kind)
-    if not is_framed(layout):  # it alone knows where the next record begins
+    if not layout.is_sized:  # it alone knows where the next record begins
         plan.stops = True
         plan.stops_if_short = True
     sizes = {cls.layout.size for cls in same_kind if cls.layout.kind == layout.kind}
@@ -251,11 +251,6 @@ def registers_in(expressions: Iterable[Expression | None]) -> set[Register]:
     leaves = (leaf for expression in expressions for leaf in leaves_of(expression))
     registers = {leaf for leaf in leaves if isinstance(leaf, Register)}
     return {register for register in registers if register is not AT and register is not SIZE}
-
-
-def is_framed(layout: Layout) -> bool:
-    """Return whether the framing knows the sizes of records without reading their fields."""
-    return bool(layout.fixed) or layout.family.size is not None
 
 
 def every_field(layout: Layout) -> Iterable[Field]:

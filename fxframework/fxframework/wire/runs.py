@@ -25,7 +25,7 @@ from fxframework.wire.findings import Noted, in_order
 from fxframework.wire.framing import BAD_SIZE, CUT, HIDING, NO_ORDER, PADDING, UNKNOWN
 from fxframework.wire.known import CODE, LENGTH, START, THERE, Codes
 from fxframework.wire.many import ClassRows, Entered, Many, Reading
-from fxframework.wire.plans import ClassPlan, is_framed
+from fxframework.wire.plans import ClassPlan
 from fxframework.wire.rules import TIME_BEYOND
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import Change, Registrations, State, TextTable, register_columns
@@ -252,7 +252,7 @@ class Run:
         if rows.size < self.rows:
             places = places[rows]
             sizes = sizes[rows]
-        framed = is_framed(layout)
+        framed = layout.is_sized
         # The size of a record that is not framed is only known once its fields are read.
         ends = places + sizes if framed else np.full(rows.size, self.reader.source.size)
         many = Many(self.reading, layout, own, places, ends, big=big)

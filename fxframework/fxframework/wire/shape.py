@@ -441,7 +441,7 @@ class Shape:
 
     @functools.cached_property
     def is_sized(self) -> bool:
-        """Whether the size of an object is known before its fields are read."""
+        """Whether the size of a record or a part is known before its fields are read."""
         return bool(self.fixed) or self.family.size is not None
 
 

@@ -177,9 +177,8 @@ class Span(Field):
         if self.fixed is not None:
             return
         layout = many.layout
-        is_sized = bool(layout.fixed) or layout.family.size is not None
         is_rest = self.nbytes is None and not self.until
-        if is_sized and is_rest and self.pad == b"\0":
+        if layout.is_sized and is_rest and self.pad == b"\0":
             many.check_end(ends, trimmed)  # zero bytes fill the record
         else:
             many.keep_raw(trimmed > 0)
