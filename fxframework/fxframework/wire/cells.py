@@ -58,18 +58,12 @@ class TableColumns:
     def default(self, rows: Rows, name: str) -> Any:
         """Return what a column has in rows that do not fill it: its constant, null or zero."""
         column = self.kinds[name]
-        is_code = column.kind == "code"
         value = rows.constants.get(name)
-        if value is None and is_code:
-            return -1
-        if value is None:
-            return 0
-        if not isinstance(value, str):
-            return value
-        if is_code:
-            return self.intern(value.encode())
-        numbers = {text: number for number, text in column.values.items()}
-        return numbers[value]
+        if column.kind == "code":
+            return -1 if value is None else self.intern(value.encode())
+        if isinstance(value, str):
+            return {text: number for number, text in column.values.items()}[value]
+        return value or 0
 
     def filled(self, rows: Rows, cells: Cells, count: int) -> Cells:
         """Return all columns, given those that the records fill."""
@@ -80,13 +74,9 @@ class TableColumns:
             elif column.kind in SPANS:
                 filled[name] = np.zeros(count, np.int64), np.zeros(count, np.int64)
             else:
-                filled[name] = np.full(count, self.default(rows, name), dtype_of(column.kind))
+                kind = "i4" if column.kind == "code" else column.kind
+                filled[name] = np.full(count, self.default(rows, name), kind)
         return filled
-
-
-def dtype_of(kind: str) -> Any:
-    """Return the type of numbers of a kind of column."""
-    return np.int32 if kind == "code" else np.dtype(kind)
 
 
 def is_textual(source: Any, kind: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fxframework.kit.shown import amount
 from fxframework.wire.beside import Computed
 from fxframework.wire.choices import Check, Choice, Flag
 from fxframework.wire.expressions import Expression
@@ -65,15 +66,16 @@ def _size(layout: Layout, field: Field) -> str:
         bits = f"bits {field.low}–{field.high}"
         if field.low == field.high:
             bits = f"bit {field.low}"
-        return f"{bits} of {counted(nbytes)}"
+        return f"{bits} of {amount(nbytes, 'byte')}"
     if isinstance(field, Integer | Float):
-        return counted(field.nbytes)
+        return amount(field.nbytes, "byte")
     if isinstance(field, Computed):
         return f"computed: {_text(field.of)}"
     if isinstance(field, Span):
         return _span(field)
     if isinstance(field, Texts):
-        return f"texts, each behind its size of {counted(field.size.nbytes)}; 0 ends them"
+        size = amount(field.size.nbytes, "byte")
+        return f"texts, each behind its size of {size}; 0 ends them"
     if isinstance(field, Choice):
         sizes = [
             f"{number}: {_size(layout, variant)}"
@@ -89,11 +91,6 @@ def _size(layout: Layout, field: Field) -> str:
         count = "to the end" if field.count is None else _text(field.count)
         return f"list of {items}, {count}"
     return ""
-
-
-def counted(nbytes: int) -> str:
-    """Return a number of bytes in words."""
-    return "1 byte" if nbytes == 1 else f"{nbytes} bytes"
 
 
 def _span(field: Span) -> str:

@@ -99,11 +99,11 @@ class FileNumbers:
         Each field has its place, which is the same in every record, and lies in the file.
         ``packing.put_numbers`` is the inverse.
         """
-        by_name = numbers_by_name(layout)
         words: dict[int, I64] = {}
         columns = []
         for name in names:
-            field, place = by_name[name]
+            field = layout.by_name[name]
+            place = layout.places[field]
             if place.nbits:  # some bits of a word, of which others may be asked for, too
                 if place.offset not in words:
                     word_places = places + place.offset
@@ -131,12 +131,6 @@ class FileNumbers:
         if signed:
             numbers = with_sign(numbers, 8 * nbytes)
         return numbers
-
-
-@functools.cache
-def numbers_by_name(layout: Any) -> dict[str, tuple[Any, Any]]:
-    """Return the numbers of a layout, and the place of each that is the same in every record."""
-    return {field.name: (field, place) for field, place in layout.places.items()}
 
 
 def as_index(where: NDArray[Any]) -> I64:
