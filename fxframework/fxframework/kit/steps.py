@@ -198,9 +198,11 @@ class Run:
     """A running scenario, which is passed to each step with its parameters."""
 
     name: str
+    """The scenario's name."""
     host: Any
     """The Host, which has the readers, writers and exporters."""
     seed: int
+    """What its random numbers follow from."""
     own_seed: bool = True
     """Whether the seed is the scenario's own, for which its golden files are made."""
     folder: Path | None = None
