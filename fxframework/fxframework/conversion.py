@@ -23,7 +23,6 @@ from fxframework.errors import (
     Catalogue,
     LimitError,
     MissingExtraError,
-    PluginError,
     Severity,
     UnreadableError,
     UsageError,
@@ -461,25 +460,19 @@ def _opened(plan: Conversion | Salvage, function: Callable[..., Any], *arguments
     """Return what a function of the target opens. Raises PluginError if nothing can be written."""
     session = plan.host.called(plan.target, function, *arguments)
     if not (hasattr(session, "write") and hasattr(session, "close")):
-        raise _faulty(plan, f"open() returned {session!r}, not an object with write() and close()")
+        raise plan.host.faulty(
+            plan.target, f"open() returned {session!r}, not an object with write() and close()"
+        )
     return session
 
 
-def _counts(plan: Conversion, left_out: Any, function: str) -> Mapping[str, int]:
+def _counts(plan: Conversion | Salvage, left_out: Any, function: str) -> Mapping[str, int]:
     """Return the counts that a function of the target returned. Raises PluginError for others."""
     try:
         return {name: operator.index(count) for name, count in (left_out or {}).items()}
     except (AttributeError, TypeError) as error:
-        raise _faulty(plan, f"{function} returned {left_out!r}, not names with counts") from error
-
-
-def _faulty(plan: Conversion | Salvage, fault: str) -> PluginError:
-    """Return the error for a fault of the target's plugin."""
-    plugin = plan.host.owner(plan.target)
-    return PluginError(
-        f"{target_name(plan.target)} of the plugin {plugin.origin}: {fault}",
-        remedy=f"report it to the author of {plugin.distribution}",
-    )
+        fault = f"{function} returned {left_out!r}, not names with counts"
+        raise plan.host.faulty(plan.target, fault) from error
 
 
 # --- Captures of any formats, by their tables --------------------------------------------------
@@ -886,6 +879,8 @@ class Salvage:
 
     def _write(self, sink: Sink, report: SalvageReport) -> Iterator[Loss]:
         """Write the valid records, and yield each loss; the caller takes all of them."""
+        from fxframework.kit.salvage import Loss, salvage_records
+
         if report.merged:
             yield from self._write_tables(sink, report)
             return
@@ -895,11 +890,12 @@ class Salvage:
             function = self.target.salvage
             losses = self.host.called(self.target, function, self.capture, sink, self.options)
             if not isinstance(losses, Iterable):
-                raise _faulty(self, f"salvage() returned {losses!r}, not losses")
-            yield from losses
+                raise self.host.faulty(self.target, f"salvage() returned {losses!r}, not losses")
+            for loss in losses:
+                if not isinstance(loss, Loss):
+                    raise self.host.faulty(self.target, f"salvage() gives {loss!r}, not a Loss")
+                yield loss
             return
-        from fxframework.kit.salvage import salvage_records
-
         target = _RecordTarget(self, self.capture, sink)
         yield from salvage_records(self.capture, target.write)
         report.findings = target.close()
@@ -909,9 +905,9 @@ class Salvage:
     def _write_tables(self, sink: Sink, report: SalvageReport) -> Iterator[Loss]:
         """Write the tables of the capture in another format."""
         assert self.target.merge is not None  # noqa: S101 (checked by `_salvage_writer`)
-        session = self.target.merge(sink, self.options)
+        session = _opened(self, self.target.merge, sink, self.options)
         session.write(self.capture)
-        report.dropped = session.close()
+        report.dropped = _counts(self, session.close(), "close()")
         self.capture.scan()
         yield from self._findings(framework_only=False)
 

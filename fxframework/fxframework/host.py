@@ -482,11 +482,20 @@ class Host:
             innermost_frame, _ = [*traceback.walk_tb(error.__traceback__)][-1]
             if innermost_frame.f_globals["__name__"] not in CALLERS:
                 raise
-            raise PluginError(
-                f"plugin {self.owner(item).origin}: a function is called with {len(arguments)} "
-                f"arguments, but {error}",
-                remedy=f"report it to the author of {self.owner(item).distribution}",
+            raise self.faulty(
+                item, f"a function is called with {len(arguments)} arguments, but {error}"
             ) from error
+
+    def faulty(self, item: Reader | Writer | Exporter, fault: str) -> PluginError:
+        """Return the error for a fault of a descriptor, which names its plugin."""
+        name = item.name if isinstance(item, Exporter) else item.format
+        for registered_item, plugin in itertools.chain(*self._items.values()):
+            if registered_item is item:
+                return PluginError(
+                    f"{name} of the plugin {plugin.origin}: {fault}",
+                    remedy=f"report it to the author of {plugin.distribution}",
+                )
+        return PluginError(f"{name}: {fault}", remedy="report it to its author")
 
     def blame(self, error: BaseException) -> PluginError | None:
         """Return an error that blames the plugin that raised an exception; None for our own bugs.
@@ -534,11 +543,11 @@ class Host:
             if reader.rules is None:
                 continue
             try:
-                catalogue = reader.rules()
+                catalogue = list(reader.rules().values())
             except Exception as error:  # noqa: BLE001 (code of plugins; listed)
                 self._fail(plugin, f"the rule catalogue cannot be loaded: {one_line(error)}")
                 continue
-            for rule in catalogue.values():
+            for rule in catalogue:
                 yield rule, reader.format
 
     def rule(self, code: str) -> tuple[Rule, str]:
@@ -701,10 +710,7 @@ class Host:
         with contained():
             capture = self.called(reader, reader.open, source, request)
         if not isinstance(capture, Capture):
-            raise PluginError(
-                f"the reader of {reader.format} gives {type(capture).__name__}, not a Capture",
-                remedy=f"report it to the authors of {self.owner(reader).distribution}",
-            )
+            raise self.faulty(reader, f"open() returned {capture!r}, not a Capture")
         findings = capture.diagnostics
         if not source.size and not findings.reported(rules.EMPTY_INPUT.code):
             findings.add(rules.EMPTY_INPUT, 0)

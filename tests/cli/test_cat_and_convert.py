@@ -335,10 +335,12 @@ def test_a_faulty_exporter_is_blamed(
     ("changes", "message"),
     [
         ({"open": lambda sink: sink}, "a function is called with 3 arguments, but "),
-        ({"open": lambda sink, options, findings: None}, "not an object with write() and close()"),
+        ({"open": lambda *_: None}, "open() returned None, not an object with write() and close()"),
         ({"extract": lambda capture: {}}, "a function is called with 4 arguments, but "),
         ({"extract": lambda *_: ["a"]}, "extract() returned ['a'], not names with counts"),
         ({"salvage": lambda capture: []}, "a function is called with 3 arguments, but "),
+        ({"salvage": lambda *_: None}, "salvage() returned None, not losses"),
+        ({"salvage": lambda *_: ["a"]}, "salvage() gives 'a', not a Loss"),
     ],
 )
 def test_a_faulty_writer_is_blamed(
@@ -352,8 +354,57 @@ def test_a_faulty_writer_is_blamed(
     result = run_cli(*command, *part, sample, tmp_path / "out.toy", host=host)
     assert result.exit_code == ExitCode.FAILED
     assert "error[FXF0009]" in result.stderr
-    assert message in result.stderr
+    assert f"toy of the plugin faulty (faulty-dist): {message}" in result.stderr
     assert not (tmp_path / "out.toy").exists()
+
+
+@pytest.mark.parametrize(
+    ("merge", "message"),
+    [
+        (lambda sink: sink, "a function is called with 2 arguments, but "),
+        (lambda sink, options: None, "not an object with write() and close()"),
+        (Closing, "close() returned ('a',), not names with counts"),
+    ],
+)
+@pytest.mark.parametrize("command", ["convert", "salvage"])
+def test_a_faulty_merge_is_blamed(
+    host: Host, sample: Path, tmp_path: Path, command: str, merge: Any, message: str
+) -> None:
+    writer = Writer(format="other", open=toy.WRITER.open, accepts="toy", merge=merge)
+    register(host, "faulty", fx_writers=lambda: [writer])
+    result = run_cli(command, sample, tmp_path / "out.other", host=host)
+    assert "error[FXF0009]: other of the plugin faulty (faulty-dist): " in result.stderr
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "command", "message"),
+    [
+        ({"explain": lambda source: []}, "explain", "a function is called with 2 arguments, but "),
+        ({"explain": lambda *_: None}, "explain", "explain() returned None, not a list of fields"),
+        ({"snapshot": lambda: None}, "watch", "a function is called with 1 arguments, but "),
+        ({"snapshot": lambda _path: b""}, "watch", "snapshot() returned b'', not a snapshot"),
+    ],
+)
+def test_a_faulty_reader_is_blamed(
+    sample: Path, changes: dict[str, Any], command: str, message: str
+) -> None:
+    reader = attrs.evolve(toy.READER, **changes)
+    host = Host(discover=False)
+    register(host, "faulty", fx_readers=lambda: [reader])
+    place = f"{sample}@0" if command == "explain" else str(sample)
+    result = run_cli(command, place, host=host)
+    assert result.exit_code == ExitCode.FAILED
+    assert f"error[FXF0009]: toy of the plugin faulty (faulty-dist): {message}" in result.stderr
+
+
+def test_rules_that_are_no_catalogue_leave_the_others_alone(sample: Path) -> None:
+    host = Host(discover=False)
+    reader = attrs.evolve(toy.READER, rules=lambda: None)
+    register(host, "faulty", fx_readers=lambda: [reader])
+    result = run_cli("explain", "FXF0104", host=host)
+    assert result.exit_code == ExitCode.OK
+    assert "the rule catalogue cannot be loaded" in result.stderr
 
 
 def test_counts_of_what_was_left_out_may_be_of_numpy(

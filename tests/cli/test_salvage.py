@@ -90,19 +90,6 @@ def test_a_sound_file_keeps_its_bytes(host: Host, sample: Path) -> None:
     )
 
 
-def test_a_salvage_that_returns_nothing_is_a_fault_of_its_plugin(host: Host, damaged: Path) -> None:
-    writer = attrs.evolve(host.writer("toy"), salvage=lambda capture, sink, options: None)
-    module = types.ModuleType("idle_plugin")
-    module.fx_readers = hookimpl(lambda: [host.reader("toy")])  # type: ignore[attr-defined]
-    module.fx_writers = hookimpl(lambda: [writer])  # type: ignore[attr-defined]
-    other = Host(discover=False)
-    other.register(module, name="idle", distribution="fx-idle")
-    result = run_cli("salvage", damaged, damaged.with_name("out.toy"), host=other)
-    assert result.exit_code == ExitCode.FAILED
-    assert "toy of the plugin idle (fx-idle" in result.stderr
-    assert "salvage() returned None, not losses" in result.stderr
-
-
 def test_of_padding_nothing_is_lost(host: Host, tmp_path: Path) -> None:
     path = tmp_path / "a.toy"
     path.write_bytes(toy.toy(MARK, bytes(24), MARK))

@@ -113,14 +113,14 @@ def test_a_reader_that_fails_to_open_ends_in_one_message(
     assert check_contained(host, path, tmp_path) == len(COMMANDS)
     if fault != "raises":
         result = run_cli("info", path, host=host)
-        assert result.stderr.startswith("error[FXF0009]: the reader of trace gives ")
+        assert result.stderr.startswith("error[FXF0009]: trace of the plugin spoiled (")
         assert "not a Capture" in result.stderr
 
 
 def test_a_reader_whose_open_takes_other_arguments_is_blamed(path: Path) -> None:
     result = run_cli("info", path, host=host_with(open=lambda source: source))
     assert result.exit_code == ExitCode.FAILED
-    assert result.stderr.startswith("error[FXF0009]: plugin spoiled ")
+    assert result.stderr.startswith("error[FXF0009]: trace of the plugin spoiled (")
     assert "a function is called with 2 arguments, but " in result.stderr
 
 

@@ -87,7 +87,9 @@ def _explain_bytes(session: Session, file: str, offset_text: str) -> None:
         from fxframework.kit.explain import check_offset  # which loads numpy
 
         check_offset(source, offset)
-        fields = reader.explain(source, offset)
+        fields = host.called(reader, reader.explain, source, offset)
+        if not isinstance(fields, list):
+            raise host.faulty(reader, f"explain() returned {fields!r}, not a list of fields")
         if session.settings.json:
             body = {"path": source.name, "format": reader.format, "offset": offset}
             screen.json("explain", {**body, "fields": [attrs.asdict(field) for field in fields]})

@@ -143,15 +143,20 @@ class _Watch:
 
     def _snapshot(self) -> LiveSnapshot | None:
         """Return a consistent copy; None, with a warning, if there is none."""
+        host = self._session.host
         assert self._reader.snapshot is not None  # noqa: S101 (checked by `_find_reader`)
         try:
-            return self._reader.snapshot(self._path)
+            snapshot = host.called(self._reader, self._reader.snapshot, self._path)
         except FxError as error:
             # A failure of the first snapshot means that the file cannot be watched.
             if self._data is None or self._session.settings.strict:
                 raise
             self._session.screen.warn(error.code, f"{self._path}: {error.message}")
             return None
+        if not (hasattr(snapshot, "data") and hasattr(snapshot, "generation")):
+            raise host.faulty(self._reader, f"snapshot() returned {snapshot!r}, not a snapshot")
+        taken: LiveSnapshot = snapshot
+        return taken
 
     def _opened(self, snapshot: LiveSnapshot) -> Capture:
         import numpy as np
