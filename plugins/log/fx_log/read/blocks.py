@@ -30,7 +30,7 @@ from fxframework.kernels.pools import codes_of
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.stretches import not_utf8
 from fxframework.model.strings import StringPool
-from fxframework.wire.findings import FIELDS, Findings, findings_of
+from fxframework.wire.findings import Findings, findings_of
 from fxframework.wire.known import LENGTH, START
 from fxframework.wire.known import WORD as HEADER
 from fxframework.wire.many import Many, as_index
@@ -151,8 +151,6 @@ class BlockReader(abc.ABC):
         """Number of records of each kind."""
         self.totals = Totals()
         self.findings = Findings(limits.max_findings, RULES.numbers)
-        self.notes: list[I64] = []
-        """Findings of the block: rule, offset, number of the record, value; of shape (n, 4)."""
         self.for_lines = False
         """Whether lines are written of what is read."""
 
@@ -177,13 +175,12 @@ class BlockReader(abc.ABC):
         for frames in self.file.blocks(nbytes, whole=True):
             self.frames = frames
             self.counts += self.file.kinds(frames)
-            self.notes = self.file.notes
             self.sound = frames.sound()
             yield self._counted(self.read(lines))
 
     def _counted(self, rows: LogRows) -> tuple[LogRows, I64]:
         """Count the rows of a block and its findings; return both."""
-        findings = np.concatenate([np.zeros((0, FIELDS), np.int64), *self.notes])
+        findings = self.file.findings()
         # In the order of records; what is behind the turn-around of a ring has smaller offsets.
         place = self.file.byte_at(findings[:, 1])
         order = np.lexsort((place, findings[:, 2]))
@@ -211,7 +208,7 @@ class BlockReader(abc.ABC):
             return
         shown = 0 if value is None else value[rows]
         index = self.sound.index[rows if record is None else record[rows]]
-        self.notes.append(findings_of(rule, offset[rows], index, shown, rows.size))
+        self.file.notes.append(findings_of(rule, offset[rows], index, shown, rows.size))
 
     def shown(self, rule: Rule, value: int) -> object:
         """Return what a finding shows of its value."""

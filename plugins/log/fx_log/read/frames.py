@@ -48,7 +48,7 @@ from fxframework.kernels.frames import Items
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.stretches import with_bits
 from fxframework.kit.explain import Explainer, check_offset
-from fxframework.wire.findings import findings_of
+from fxframework.wire.findings import FIELDS, findings_of
 from fxframework.wire.framing import (
     BAD_SIZE,
     BEHIND,
@@ -186,8 +186,7 @@ class FramedFile(abc.ABC):
         self.index = 0
         """Number of the next record."""
         self.notes: list[I64] = []
-        """Findings about the stretches of the last block: rule, offset, number of the record,
-        value; of shape (n, 4)."""
+        """What ``findings`` has, in parts."""
         self.passed: Callable[[int, int], object] | None = None
         """Takes the bytes of blocks that are done with, to release them."""
         self.passed_to = 0
@@ -310,6 +309,10 @@ class FramedFile(abc.ABC):
         """Report the stretches that are not records; findings show their ``value``."""
         rows = np.flatnonzero(frames.fault)
         self.report(frames.fault[rows], frames, rows, value[rows])
+
+    def findings(self) -> I64:
+        """Return the findings of the last block, in no order: rule, offset, record, value."""
+        return np.concatenate([np.zeros((0, FIELDS), np.int64), *self.notes])
 
     def kinds(self, frames: Frames) -> Counter[str]:
         """Return how many records there are of each kind."""

@@ -58,7 +58,6 @@ from fxframework.model.capture import Capture, OpenRequest, Window, under_views
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.selection import Selection
 from fxframework.model.strings import TextColumn
-from fxframework.wire.findings import FIELDS
 from fxframework.wire.framing import frames_of_records
 from fxframework.wire.verbs.copies import Copies, copy, is_among
 from fxframework.wire.verbs.merge import EARLIEST, MergedPart, MergeSession
@@ -232,11 +231,11 @@ def _losses(
 ) -> list[Loss]:
     """Return what is left out: stretches that are not frames, and parts of the ``sound`` ones."""
     gaps = frames.take(np.flatnonzero(frames.fault))
-    notes = np.concatenate([np.zeros((0, FIELDS), np.int64), *file.notes])
+    findings = file.findings()
     # Rows of rule, offset, number of the record, and bytes.
     rows = [
         np.column_stack((gaps.fault, gaps.offset, gaps.index, gaps.end - gaps.begin)),
-        notes[np.isin(notes[:, 0], OF_FRAMES)],
+        findings[np.isin(findings[:, 0], OF_FRAMES)],
     ]
     if arguments is not None:
         offsets = file.place(arguments.begin)

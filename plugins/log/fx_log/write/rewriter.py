@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from itertools import islice
 from typing import Any, Final
 
 import attrs
@@ -103,19 +102,18 @@ class RecordEncoder:
     def decoded(self, record: LogFileRecord, data: bytes) -> LogFileRecord | None:
         """Return the record that these bytes are; None unless exactly one."""
         # They are read as a file is, behind what such a file begins with.
-        opening: list[LogFileRecord] = []
+        opening = b""
         if isinstance(record, Attribution):
-            opening = [LogRecord(timestamp=0, severity=0)]
+            opening = LogRecord(timestamp=0, severity=0).pack()
         elif isinstance(record, RingEntry):
-            opening = [RingHeader(head=len(data), tail=0)]
+            opening = RingHeader(head=len(data), tail=0).pack()
         elif isinstance(record, LegacyPacket) and self.form == "log-legacy-stream":
-            opening = [StreamHeader()]
-        file_bytes = b"".join(record.pack() for record in opening) + data
+            opening = StreamHeader().pack()
         options = {"suffix": isinstance(record, Attribution)}
-        file = framed_file(self.form, np.frombuffer(file_bytes, np.uint8), Limits(), options)
-        records = list(islice(Records(file), 3))
-        if len(records) == len(opening) + 1 and records[-1].nbytes == len(data):
-            return records[-1]
+        octets = np.frombuffer(opening + data, np.uint8)
+        for found in Records(framed_file(self.form, octets, Limits(), options)):
+            if found.offset == len(opening):
+                return found if found.nbytes == len(data) else None
         return None
 
 
