@@ -213,10 +213,12 @@ class SalvageReader(TraceBlocks, CopyReader):
 
     reports_begin: ClassVar[bool] = False  # type: ignore[misc]
 
-    def __init__(self, capture: TraceCapture) -> None:
+    def __init__(self, capture: TraceCapture, *, completes: bool = True) -> None:
         file = capture.file()
         file.splits = True
         super().__init__(file, capture.request.limits, with_unknown=True)
+        self.completes = completes
+        """Whether what records lack is put in."""
         self.is_image = isinstance(capture, BufferCapture)
         self.lent: list[tuple[Any, I64, I64, I64]] = []
         """References of a run to what the speakers did not register: the table, rows, indexes, and
@@ -289,7 +291,7 @@ class SalvageReader(TraceBlocks, CopyReader):
     def look_up(self, reference: Reference) -> None:
         """Find which references are to what the speakers did not register."""
         is_lent = self.find_codes(reference)
-        if not is_lent.any():
+        if not (self.completes and is_lent.any()):
             return
         sound = reference.own.sound
         is_lent &= sound[reference.rows]
@@ -477,7 +479,9 @@ class SalvageReader(TraceBlocks, CopyReader):
                 reference = Missing(table, index, *map(int, numbers))
                 if self.is_lacking(reference):
                     lacking[reference.key] = reference
-        return not lacking or self.register(place, record, list(lacking.values()))
+        if not (self.completes and lacking):
+            return True
+        return self.register(place, record, list(lacking.values()))
 
     def is_lacking(self, missing: Missing) -> bool:
         """Return whether an index has to be registered.
@@ -573,7 +577,7 @@ class _ImageReader(SalvageReader):
     def room_left(self) -> dict[str, int]:
         """Return the bytes of each buffer that its sound records leave."""
         room = {buffer.name: buffer.size for buffer in self.writer.buffers}
-        reader = _CountingReader(self.capture)
+        reader = SalvageReader(self.capture, completes=False)
         for copies in reader.copies():
             for buffer in self.writer.buffers:
                 end = buffer.start + buffer.size
@@ -582,20 +586,6 @@ class _ImageReader(SalvageReader):
                 used = copies.sizes[is_inside].sum()
                 room[buffer.name] -= int(used)
         return room
-
-
-class _CountingReader(SalvageReader):
-    """Reads an image for what it has, without what it lacks."""
-
-    def complete(self, run: Run, numbers: I64) -> None:
-        """Put in nothing."""
-        del run, numbers
-        self.lent = []
-
-    def complete_object(self, place: int, record: Any) -> bool:
-        """Put in nothing."""
-        del place, record
-        return True
 
 
 class _ImageSalvage:
