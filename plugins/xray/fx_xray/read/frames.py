@@ -190,15 +190,11 @@ class ExtentsSearch:
 
     def begins_extents(self, at: int) -> bool:
         """Return whether extents are at a place."""
-        return self.begins(at, self.first_extents)
+        return at < self.size and bool(self.data[at] == self.first_extents)
 
     def begins_buffer(self, at: int) -> bool:
         """Return whether the first record of a buffer, a NewBuffer, is at a place."""
-        return self.begins(at, self.first_new_buffer)
-
-    def begins(self, at: int, first: int) -> bool:
-        """Return whether a record with this first byte is at a place."""
-        return at < self.size and int(self.data[at]) == first
+        return at < self.size and bool(self.data[at] == self.first_new_buffer)
 
     def sound_extents(self, at: int) -> bool:
         """Return whether there are extents at ``at`` that do not run past the end of the file."""
@@ -207,7 +203,7 @@ class ExtentsSearch:
     def sound_end(self, at: int) -> int:
         """Return where the buffer ends that sound extents at a place bound; -1 if none do."""
         end = at + METADATA_BYTES
-        if not self.begins(at, self.first_extents) or end > self.size:
+        if not self.begins_extents(at) or end > self.size:
             return -1
         nbytes = self.extent(at)
         return end + nbytes if nbytes <= self.size - end else -1

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT
-from fx_xray.read.events import Events
+from fx_xray.read.events import Events, joined, picked
+from fx_xray.write.buffers import Rows
 from fxframework.kernels.nesting import unfolded
 from fxframework.kernels.pools import PairMap
 from fxframework.kernels.sorting import outer_first, places_among
@@ -62,9 +63,11 @@ class Calls:
         for table in (slices, instants):
             self.dropped["categories"] += int((table.array("category") >= 0).sum())
         self.names, function = self._functions(slices)
-        calls = self._of_slices(slices, function)
-        columns = self._merged(calls, self._of_instants(instants))
-        self.events = self._with_arguments(columns, slices, table_of(capture, "args"))
+        merged = self._merged(self._of_slices(slices, function), self._of_instants(instants))
+        *columns, _ = self._with_arguments(merged, slices, table_of(capture, "args"))
+        events = Events._make(columns)
+        ticks, values = (column.view(np.uint64) for column in (events.tsc, events.value))
+        self.events = events._replace(tsc=ticks, value=values)
         for name in capture.schemas:
             if name not in _WITH:
                 rows = sum(len(batch) for batch in capture.batches(name))
@@ -104,8 +107,11 @@ class Calls:
         """Return the name with a code; empty for none."""
         return self._pool.bytes_of(code) if code >= 0 else b""
 
-    def _of_slices(self, slices: Table, function: I64) -> dict[str, I64]:
-        """Return entries and exits, ordered so that those of each thread nest."""
+    def _of_slices(self, slices: Table, function: I64) -> Rows:
+        """Return entries and exits, ordered so that those of each thread nest.
+
+        The number of an entry is that of its slice, the number of an exit the complement of it.
+        """
         ts = slices.array("ts")
         dur = slices.array("dur")
         depth = slices.array("depth").astype(np.int64)
@@ -114,18 +120,20 @@ class Calls:
         order = outer_first(ts, parents)
         rows, times, cut = unfolded(order, thread, depth, self.pids.size, ts, dur)
         self.dropped["ends of slices beyond what is around them"] += cut
-        # The complement of a row is its exit.
         row = np.where(rows < 0, ~rows, rows)
-        return {
-            "kind": np.where(rows < 0, np.uint8(EXIT), np.uint8(ENTER)),
-            "function": function[row],
-            "time": times,
-            "thread": thread[row],
-            "offset": slices.array("offset")[row],
-            "row": rows,
-        }
+        return Rows(
+            kind=np.where(rows < 0, np.uint8(EXIT), np.uint8(ENTER)),
+            function=function[row],
+            tsc=times,
+            cpu=np.zeros(rows.size, np.uint16),
+            thread=thread[row],
+            offset=slices.array("offset")[row],
+            value=np.zeros(rows.size, np.int64),
+            size=np.zeros(rows.size, np.int32),
+            number=rows,
+        )
 
-    def _of_instants(self, instants: Table) -> dict[str, I64]:
+    def _of_instants(self, instants: Table) -> Rows:
         """Return custom events, whose payloads are the names of the instants."""
         codes, code = np.unique(instants.array("name"), return_inverse=True)
         texts = [self._name(code) or _NAMELESS for code in codes.tolist()]
@@ -133,60 +141,40 @@ class Calls:
         starts = np.cumsum(lengths) - lengths
         self.payloads = np.frombuffer(b"".join(texts), np.uint8)
         code = code.reshape(-1)
-        return {
-            "time": instants.array("ts"),
-            "offset": instants.array("offset"),
-            "thread": self._threads(instants),
-            "kind": np.full(code.size, CUSTOM, np.uint8),
-            "function": np.zeros(code.size, np.uint32),
-            "row": np.full(code.size, np.iinfo(np.int64).min),
-            "value": starts[code],
-            "size": lengths[code].astype(np.int32),
-        }
-
-    def _merged(self, calls: dict[str, I64], instants: dict[str, I64]) -> dict[str, I64]:
-        """Return both in order of time, calls first at equal times."""
-        time = calls["time"]
-        merged = calls | {
-            "value": np.zeros(time.size, np.int64),
-            "size": np.zeros(time.size, np.int32),
-        }
-        if instants["time"].size or not bool((time[1:] >= time[:-1]).all()):
-            order = np.argsort(np.concatenate((time, instants["time"])), kind="stable")
-            for name, column in instants.items():
-                merged[name] = np.concatenate((merged[name], column))[order]
-        early = int(np.count_nonzero(merged["time"] < 0))
-        self.dropped["times before zero"] += early
-        if early:
-            merged["time"] = np.maximum(merged["time"], 0)
-        return merged
-
-    def _with_arguments(self, columns: dict[str, I64], slices: Table, args: Table) -> Events:
-        """Return the events, with the arguments of a call directly after its entry."""
-        values, parents = self._arguments(slices, args)
-        if parents.size:
-            row = columns["row"]
-            entries = np.flatnonzero(row >= 0)
-            entry_of_slice = np.zeros(len(slices), np.int64)
-            entry_of_slice[row[entries]] = entries
-            calls = entry_of_slice[parents]
-            columns["kind"][calls] = ENTER_ARG
-            arguments = {name: column[calls] for name, column in columns.items()}
-            arguments["kind"][:] = ARGUMENT
-            arguments["value"] = values
-            order = np.argsort(np.append(np.arange(row.size), calls), kind="stable")
-            for name, column in arguments.items():
-                columns[name] = np.append(columns[name], column)[order]
-        return Events(
-            kind=columns["kind"],
-            function=columns["function"],
-            tsc=columns["time"].view(np.uint64),
-            cpu=np.zeros(columns["kind"].size, np.uint16),
-            thread=columns["thread"],
-            offset=columns["offset"],
-            value=columns["value"].view(np.uint64),
-            size=columns["size"],
+        return Rows(
+            kind=np.full(code.size, CUSTOM, np.uint8),
+            function=np.zeros(code.size, np.uint32),
+            tsc=instants.array("ts"),
+            cpu=np.zeros(code.size, np.uint16),
+            thread=self._threads(instants),
+            offset=instants.array("offset"),
+            value=starts[code],
+            size=lengths[code].astype(np.int32),
+            number=np.full(code.size, np.iinfo(np.int64).min),
         )
+
+    def _merged(self, calls: Rows, instants: Rows) -> Rows:
+        """Return both in order of time, calls first at equal times."""
+        rows = joined([calls, instants])
+        if instants.tsc.size or not bool((rows.tsc[1:] >= rows.tsc[:-1]).all()):
+            rows = picked(rows, np.argsort(rows.tsc, kind="stable"))
+        self.dropped["times before zero"] += int(np.count_nonzero(rows.tsc < 0))
+        return rows._replace(tsc=np.maximum(rows.tsc, 0))
+
+    def _with_arguments(self, rows: Rows, slices: Table, args: Table) -> Rows:
+        """Return the rows, with the arguments of a call directly after its entry."""
+        values, parents = self._arguments(slices, args)
+        if not parents.size:
+            return rows
+        entries = np.flatnonzero(rows.number >= 0)
+        entry_of_slice = np.zeros(len(slices), np.int64)
+        entry_of_slice[rows.number[entries]] = entries
+        calls = entry_of_slice[parents]
+        rows.kind[calls] = ENTER_ARG
+        kinds = np.full(calls.size, ARGUMENT, np.uint8)
+        arguments = picked(rows, calls)._replace(kind=kinds, value=values)
+        order = np.argsort(np.append(np.arange(rows.kind.size), calls), kind="stable")
+        return picked(joined([rows, arguments]), order)
 
     def _arguments(self, slices: Table, args: Table) -> tuple[I64, I64]:
         """Return the bits of slices' integer arguments, and their slices, in order."""

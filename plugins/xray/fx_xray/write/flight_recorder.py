@@ -498,27 +498,21 @@ class FdrThread(ThreadRecorder):
     def _put(self, record: int) -> None:
         """Store a record of 8 bytes, then the number of bytes."""
         place = self._at
-        self._at = place + FUNCTION_BYTES
-        end = self._at
         word, odd = divmod(place, WORD)
-        words = self._words
-        if words is not None and not odd:
-            words[word] = record
-            words[self._slot // WORD] = end - self._start
+        if odd:  # after a payload
+            self._put_bytes(record.to_bytes(FUNCTION_BYTES, "little"))
             return
-        if odd:
-            # After a payload: the word also holds committed bytes, which must not change.
-            low = place - odd
-            bits = 8 * odd
-            bits_before = self._memory.load_u64(low) & (1 << bits) - 1
-            self._store(low, bits_before | record << bits & U64_MAX)
-            self._store(low + WORD, record >> 64 - bits)
-        else:
-            self._store(place, record)
-        self._store(self._slot, end - self._start)
+        self._at = place + FUNCTION_BYTES
+        words = self._words
+        if words is not None:
+            words[word] = record
+            words[self._slot // WORD] = self._at - self._start
+            return
+        self._store(place, record)
+        self._store(self._slot, self._at - self._start)
 
     def _put_bytes(self, data: bytes) -> None:
-        """Store records, then the number of bytes."""
+        """Store records, then the number of bytes; those before them in a word do not change."""
         place = self._at
         low = place - place % WORD
         whole_words = self._memory.read(low, place - low) + data

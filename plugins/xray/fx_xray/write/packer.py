@@ -205,32 +205,17 @@ class IdAllocator:
         """Numbers of threads, each with that of the process within which it is unique."""
         self._process_numbers: set[int] = set()
         self._next = 1
-        self._unentered: list[tuple[U64, U64]] = []
-        """Koids of the first capture if all are ids; they are entered when more follow."""
         self.dropped: Counter[str] = Counter()
 
     def numbers(self, pids: U64, tids: U64) -> tuple[I64, I64]:
         """Return ids of processes and threads, int64 of shape (n,), for their koids."""
-        if self._with_processes and not self._threads and not self._unentered:
-            # Most captures have small ids throughout, which need no dictionaries.
-            process_ids = pids.astype(np.uint64).view(np.int64)
-            thread_ids = tids.astype(np.uint64).view(np.int64)
-            if self._are_ids(process_ids) and self._are_ids(thread_ids):
-                self._unentered.append((pids, tids))
-                return process_ids, thread_ids
-        for koids in (*self._unentered, (pids, tids)):
-            pairs = list(zip(*map(np.ndarray.tolist, koids), strict=True))
-            for pid, tid in pairs:
-                if (pid, tid) not in self._threads:
-                    self._enter(pid, tid)
-        self._unentered.clear()
+        pairs = list(zip(pids.tolist(), tids.tolist(), strict=True))
+        for pid, tid in pairs:
+            if (pid, tid) not in self._threads:
+                self._enter(pid, tid)
         processes = [self._processes[pid] for pid, _ in pairs]
         threads = [self._threads[pair] for pair in pairs]
         return np.array(processes, np.int64), np.array(threads, np.int64)
-
-    def _are_ids(self, numbers: I64) -> bool:
-        """Return whether all numbers fit the fields of ids."""
-        return bool(((numbers >= self._least) & (numbers < self._end)).all())
 
     def _enter(self, pid: int, tid: int) -> None:
         if pid not in self._processes:
