@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG
-from fx_xray.read.events import Events, joined, parts_of, picked
+from fx_xray.read.events import Events, parts_of, picked, with_arguments
 from fx_xray.read.views import chosen_events, whole_of
 from fxframework.kernels.arrays import I64, U64
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
@@ -85,19 +85,8 @@ def _batches(
     parts: Iterator[Events], payloads: NDArray[np.uint8], dropped: Counter[str]
 ) -> Iterator[Batch]:
     """Yield batches, some of which may have no events: arguments alone are none."""
-    held: list[Events] = []
-    """The last call so far, behind which more of its arguments may come."""
-    for events in parts:
-        for rows in parts_of(events, ROWS):
-            others = np.flatnonzero(rows.kind != ARGUMENT)
-            if not others.size:
-                held.append(rows)
-                continue
-            last = int(others[-1])
-            yield _batch_of(joined([*held, picked(rows, slice(last))]), payloads, dropped)
-            held = [picked(rows, slice(last, None))]
-    if held:
-        yield _batch_of(joined(held), payloads, dropped)
+    for events in with_arguments(rows for part in parts for rows in parts_of(part, ROWS)):
+        yield _batch_of(events, payloads, dropped)
 
 
 def _batch_of(events: Events, payloads: NDArray[np.uint8], dropped: Counter[str]) -> Batch:

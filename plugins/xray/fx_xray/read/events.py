@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -75,6 +75,22 @@ def parts_of(events: Events, most: int) -> Iterator[Events]:
         return
     for start in range(0, count, most):
         yield picked(events, slice(start, start + most))
+
+
+def with_arguments(parts: Iterable[Events]) -> Iterator[Events]:
+    """Yield parts of events, with arguments in the part of the event that they follow."""
+    before: Events | None = None
+    for events in parts:
+        leading = int(np.append(events.kind != ARGUMENT, True).argmax())
+        if before is not None and leading:
+            before = joined([before, picked(events, slice(leading))])
+            events = picked(events, slice(leading, None))
+        if before is None or events.kind.size:
+            if before is not None:
+                yield before
+            before = events
+    if before is not None:
+        yield before
 
 
 def merged_order(events: Events) -> I64:

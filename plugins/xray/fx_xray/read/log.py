@@ -35,7 +35,7 @@ from fx_xray.format import (
 from fx_xray.read.basic import THREADS, BasicFrames
 from fx_xray.read.buffers import FdrFrames
 from fx_xray.read.columns import latest, order_of
-from fx_xray.read.events import Events, backward, merged_order, parts_of, picked
+from fx_xray.read.events import Events, backward, merged_order, parts_of, picked, with_arguments
 from fx_xray.read.frames import Records
 from fx_xray.read.timeline import BasicThreads, FdrThreads, ThreadRows, Threads, in_time
 from fx_xray.rules import RULES
@@ -90,7 +90,10 @@ class Log(abc.ABC):
 
     @abc.abstractmethod
     def chunks(self) -> Iterator[Events]:
-        """Return all events, some thousands at once; the kinds of those back in time have BACK."""
+        """Return all events, some thousands at once; the kinds of those back in time have BACK.
+
+        Arguments come with the event that they follow.
+        """
 
     def events(self) -> Iterator[Events]:
         """Return all events, some thousands at once."""
@@ -136,7 +139,7 @@ class GivenLog(Log):
 
     def chunks(self) -> Iterator[Events]:
         """Yield all events, some thousands at once."""
-        return parts_of(self._events, AT_ONCE)
+        return with_arguments(parts_of(self._events, AT_ONCE))
 
 
 class FileLog(Log):
@@ -236,20 +239,19 @@ class FileLog(Log):
 
     def chunks(self) -> Iterator[Events]:
         """Yield all events, some thousands at once."""
-        events_at_once = AT_ONCE
         bytes_done = 0
         bytes_released = 0
-        for events in in_time(self._threads()):
-            for part in parts_of(events, events_at_once):
-                yield part
-                bytes_done += FUNCTION_BYTES * part.kind.size
-                bytes_done = min(bytes_done, self.nbytes)
-                # Threads are here and there in the file; what is still needed comes back.
-                if bytes_done - bytes_released >= WINDOW:
-                    self._release(0, self.nbytes, bytes_done)
-                    bytes_released = bytes_done
-                else:
-                    self._release(0, 0, bytes_done)
+        parts = (part for events in in_time(self._threads()) for part in parts_of(events, AT_ONCE))
+        for part in with_arguments(parts):
+            yield part
+            bytes_done += FUNCTION_BYTES * part.kind.size
+            bytes_done = min(bytes_done, self.nbytes)
+            # Threads are here and there in the file; what is still needed comes back.
+            if bytes_done - bytes_released >= WINDOW:
+                self._release(0, self.nbytes, bytes_done)
+                bytes_released = bytes_done
+            else:
+                self._release(0, 0, bytes_done)
         self._release(0, self.nbytes)
 
 

@@ -68,15 +68,6 @@ class Rows:
     first: dict[str, int]
 
 
-@attrs.define
-class LastCall:
-    """The call or unmatched exit that arguments belong to: its row, its table, and how many."""
-
-    row: int = 0
-    of_instant: bool = False
-    arguments: int = 0
-
-
 class Matcher:
     """Makes rows of the events of a log, from its first one on.
 
@@ -94,7 +85,6 @@ class Matcher:
         self.spans = spans
         self.nesting = Nesting(max(log.pids.size, 1), values=1)
         self._max_depth = limits.max_depth or 1 << 62
-        self._last = LastCall()
         self.counted = {"slices": 0, "instants": 0, "args": 0}
         """Rows of each table so far."""
         self.range: tuple[int, int] | None = None
@@ -259,9 +249,6 @@ class Matcher:
         """
         events = np.flatnonzero(kind >= ARGUMENT)
         if not events.size:
-            if kind.size:
-                last_row, last_is_instant = self._row_of_last(kind.size - 1, begins, outside)
-                self._last = LastCall(last_row, last_is_instant)
             return {name: np.zeros(0, type) for name, type in ARGS.items()}
         row_of = self.nesting.closes
         row_of[begins] = self.counted["slices"] + np.arange(begins.size)
@@ -275,30 +262,16 @@ class Matcher:
         is_orphan = is_argument & (size < 0)
         is_own = is_argument & ~is_orphan
         arguments_so_far = np.cumsum(is_own)
-        # The last call before each; -1 is the one of the batch before.
-        call = np.append(-1, calls)[np.searchsorted(calls, events)]
+        # The last call before each: that of an argument is in its batch.
+        call = np.append(0, calls)[np.searchsorted(calls, events)]
         counts_at_events = np.append(0, arguments_so_far)
         arguments_before = counts_at_events[np.searchsorted(events, call)]
-        # Those of the call of the batch before go on where that batch ended.
-        last = self._last
-        is_earlier = call < 0
-        arguments_before[is_earlier] = -last.arguments
         number = arguments_so_far - 1 - arguments_before
-        call_row = np.where(is_earlier, last.row, row_of[call])
-        call_is_instant = np.where(is_earlier, last.of_instant, is_instant[call])
-        parent = np.where(is_own, call_row, row_of[events])
+        parent = np.where(is_own, row_of[call], row_of[events])
         parent[is_orphan] = -1
-        of_instant = np.where(is_own, call_is_instant, ~is_orphan)
+        of_instant = np.where(is_own, is_instant[call], ~is_orphan)
         name = np.where(is_own, number, DATA)
         name[is_orphan] = 0
-        if calls.size:
-            last_call = calls[-1]
-            before_last = counts_at_events[np.searchsorted(events, last_call)]
-            arguments_of_last = int(arguments_so_far[-1] - before_last)
-            is_last_instant = bool(is_instant[last_call])
-            self._last = LastCall(int(row_of[last_call]), is_last_instant, arguments_of_last)
-        else:
-            last.arguments += int(arguments_so_far[-1])
         size[is_argument] = 0
         args = {
             "offset": columns["offset"][events],
@@ -319,14 +292,6 @@ class Matcher:
             args["value"][types] = columns["function"][events[typed_rows]]
             args["size"][types] = 0
         return args
-
-    def _row_of_last(self, last: int, begins: I64, outside: I64) -> tuple[int, bool]:
-        """Return the row of the call of the last event, and whether it is one of `instants`."""
-        if begins.size and begins[-1] == last:
-            return self.counted["slices"] + begins.size - 1, False
-        if outside.size and outside[-1] == last:
-            return self.counted["instants"] + outside.size - 1, True
-        return int(self.nesting.closes[last]), False
 
     # --- The end ----------------------------------------------------------------------------------
 

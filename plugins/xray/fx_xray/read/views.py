@@ -74,8 +74,6 @@ class Calls:
         if isinstance(capture, View):
             self._kept = capture.rows_kept("slices"), capture.rows_kept("instants")
             self._skipped = capture.skipped
-        self._last_shown = False
-        """Whether the last call, or exit without one, is shown."""
 
     @property
     def stacks(self) -> Iterator[tuple[int, int, int]]:
@@ -142,11 +140,8 @@ class Calls:
         if self._kept is None:
             shown[arguments] = has_call
             return
-        call = latest(batch.kind < ARGUMENT)
-        of_call = np.where(call >= 0, shown[call], self._last_shown)
-        shown[arguments] = of_call[arguments] & has_call
-        if of_call.size:
-            self._last_shown = bool(of_call[-1])
+        call = latest(batch.kind < ARGUMENT)[arguments]
+        shown[arguments] = shown[call] & has_call
 
 
 # --- Events --------------------------------------------------------------------------------------
