@@ -8,6 +8,7 @@ classes, unions of classes that differ in their first field, and classes with a 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
@@ -35,31 +36,21 @@ OUTSIDE = (
 REPORT = "report.json"
 """The report beside the outputs, without durations, so that it is reproducible."""
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-
-
-DECIMAL = re.compile(r"[+-]?(\d[\d_]*(\.\d*)?|\.\d+)(e[+-]?\d{1,2})?", re.IGNORECASE | re.ASCII)
-"""A number of a duration. With longer exponents it would be exact, and take gigabytes."""
+NUMBER = r"[+-]?([0-9][0-9_]*(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?"
+"""Of a duration. With longer exponents it would be exact, and take gigabytes."""
+DURATION = re.compile(rf"(?P<number>{NUMBER})\s*(?P<unit>{'|'.join(UNITS)})")
 
 
 def nanoseconds(value: object) -> Duration:
     """Convert an integer or a text such as ``2ms`` to nanoseconds. Raises ValueError for others."""
     if type(value) is int:
         return Duration(value)
-    if isinstance(value, str):
-        for unit in sorted(UNITS, key=len, reverse=True):
-            number = value.removesuffix(unit).strip()
-            if number == value.strip():
-                continue
-            # A fraction such as 1/3 is a number to Fraction, but not to the author of a scenario.
-            if not DECIMAL.fullmatch(number):
-                break
-            try:
-                exact_ns = Fraction(number) * UNITS[unit]
-            except (ValueError, ZeroDivisionError):
-                break
+    match = DURATION.fullmatch(value.lstrip()) if isinstance(value, str) else None
+    if match is not None:
+        with contextlib.suppress(ValueError):  # of a number such as 1__0
+            exact_ns = Fraction(match["number"]) * UNITS[match["unit"]]
             if exact_ns.denominator == 1:
                 return Duration(exact_ns.numerator)
-            break
     raise ValueError(f'a duration is "2ms", "1.5s" or whole nanoseconds, not {value!r}')
 
 
