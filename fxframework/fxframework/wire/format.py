@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 Note = tuple[int, int, int]
 """A finding: the number of its rule, its byte offset, and a value."""
 Json = Mapping[str, Any]
-_reader_of = lazy("fxframework.wire.plugins:reader_of")
-_writer_of = lazy("fxframework.wire.plugins:writer_of")
-_document = lazy("fxframework.wire.document:document")
-_sample = lazy("fxframework.wire.sample:sample")
+_reader_of: Callable[[Format], Reader] = lazy("fxframework.wire.plugins:reader_of")
+_writer_of: Callable[[Format], Writer] = lazy("fxframework.wire.plugins:writer_of")
+_document: Callable[[Format], str] = lazy("fxframework.wire.document:document")
+_sample: Callable[[Format, int], bytes] = lazy("fxframework.wire.sample:sample")
 
 LEAST_MAGIC = 4
 """Bytes that every record begins with, and by which files of the format are known."""
@@ -325,14 +325,12 @@ class Format:
     @property
     def reader(self) -> Reader:
         """The reader (``fxframework.registry.Reader``)."""
-        reader: Reader = _reader_of(self)
-        return reader
+        return _reader_of(self)
 
     @property
     def writer(self) -> Writer:
         """The writer (``fxframework.registry.Writer``)."""
-        writer: Writer = _writer_of(self)
-        return writer
+        return _writer_of(self)
 
     # --- Records, one at a time -----------------------------------------------------------------
 
@@ -381,13 +379,11 @@ class Format:
 
     def document(self) -> str:
         """Return the fields of all records as Markdown, for a README or docs."""
-        text: str = _document(self)
-        return text
+        return _document(self)
 
     def sample(self, nbytes: int) -> bytes:
         """Return a typical file of about ``nbytes`` bytes."""
-        data: bytes = _sample(self, nbytes)
-        return data
+        return _sample(self, nbytes)
 
     def refuse(self, number: int, message: str) -> WriteRefusedError:
         """Return the error for what cannot be written, by the number of its rule."""
