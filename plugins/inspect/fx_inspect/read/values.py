@@ -188,9 +188,11 @@ class Values:
     def _rows_of(self, type: int) -> I32:
         """Return the values of a type."""
         rows = [np.zeros(0, np.int32)]
-        for some_rows in parts_of(self.count):
-            places = np.flatnonzero(self.types[some_rows] == type)
-            rows.append((some_rows.start + places).astype(np.int32))
+        is_of_type = self.types == type
+        if is_of_type.any():  # most trees have not all types
+            for some_rows in parts_of(self.count):
+                places = np.flatnonzero(is_of_type[some_rows])
+                rows.append((some_rows.start + places).astype(np.int32))
         return np.concatenate(rows)
 
     def _fields(self, type: int, names: Sequence[str], rows: I32) -> list[I64]:
