@@ -405,6 +405,15 @@ RAW_ONLY = Rule(
     ours="Refused; nothing is written.",
     remedy="Leave such records and arguments as they are.",
 )
+CONTRADICTION = Rule(
+    "FXL0409",
+    ERROR,
+    "fields contradict each other",
+    "docs, Records",
+    "The fields of a record say one thing.",
+    ours="Refused; nothing is written.",
+    remedy="Change one of them.",
+)
 UNSUPPORTED_VALUE = Rule(
     "FXL0410",
     ERROR,
