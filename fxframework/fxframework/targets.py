@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.packing import bare_name
-from fxframework.registry import Exporter, Reader, Writer
+from fxframework.registry import Exporter, Option, Reader, Writer
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -18,9 +18,18 @@ Target = Writer | Exporter
 T = TypeVar("T", Writer, Exporter)
 
 
-def target_name(target: Target) -> str:
-    """Return the name of a writer's format, or of an exporter."""
-    return target.format if isinstance(target, Writer) else target.name
+def target_name(target: Target | Reader) -> str:
+    """Return the name of the format of a writer or reader, or of an exporter."""
+    return target.name if isinstance(target, Exporter) else target.format
+
+
+def owned_options(*groups: Iterable[Target | Reader]) -> list[tuple[str, Sequence[Option]]]:
+    """Return the options of descriptors, each with whose they are, such as ``reader trace``."""
+    return [
+        (f"{type(item).__name__.lower()} {target_name(item)}", item.options)
+        for group in groups
+        for item in group
+    ]
 
 
 def targets_for(host: Host, capture: Capture) -> list[Target]:

@@ -16,7 +16,7 @@ from fxframework.errors import ClosedError, NotACaptureError, UsageError, checke
 from fxframework.host import Host, Input, default_host
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
-from fxframework.targets import check_suffix
+from fxframework.targets import check_suffix, owned_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -377,7 +377,6 @@ def _opened(
     host = default_host()
     with host.open(what, format=format, strict=strict, options=options, others=True) as capture:
         if only or several:
-            other_readers = host.readers.items() if several else ()
-            other_options = [(f"reader {name}", reader.options) for name, reader in other_readers]
-            check_options(host, options, [capture], *other_options)
+            other_readers = host.readers.values() if several else ()
+            check_options(host, options, [capture], *owned_options(other_readers))
         yield capture

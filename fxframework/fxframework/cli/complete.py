@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -72,14 +73,11 @@ def targets(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Ite
 def options(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
     """Complete options of readers, writers and exporters, and limits, as ``NAME=``."""
     from fxframework.registry import LIMIT_OPTIONS
+    from fxframework.targets import owned_options
 
     host = _host(ctx)
-    all_options = [
-        *LIMIT_OPTIONS,
-        *(option for reader in host.readers.values() for option in reader.options),
-        *(option for writer in host.writers.values() for option in writer.options),
-        *(option for exporter in host.exporters for option in exporter.options),
-    ]
+    owned = owned_options(host.readers.values(), host.writers.values(), host.exporters)
+    all_options = itertools.chain(LIMIT_OPTIONS, *(options for _, options in owned))
     return _matching(((f"{option.name}=", option.help) for option in all_options), incomplete)
 
 

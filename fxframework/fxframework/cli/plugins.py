@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -17,10 +17,10 @@ from fxframework.cli.session import Session
 from fxframework.cli.text import fields
 from fxframework.errors import ExitCode, MissingExtraError
 from fxframework.registry import LIMIT_OPTIONS, Exporter, Reader, Writer
+from fxframework.targets import owned_options
 
 if TYPE_CHECKING:
     from fxframework.host import Host, Plugin
-    from fxframework.registry import Option
 
 
 @_command(name="plugins")
@@ -210,19 +210,10 @@ def _takes(exporter: Exporter) -> str:
 
 
 def _all_options(host: Host) -> list[Sequence[str]]:
-    options_by_owner: list[tuple[str, Iterable[Option]]] = [("every reader", LIMIT_OPTIONS)]
-    options_by_owner += [
-        (f"reader {name}", reader.options) for name, reader in host.readers.items()
-    ]
-    options_by_owner += [
-        (f"writer {name}", writer.options) for name, writer in host.writers.items()
-    ]
-    options_by_owner += [
-        (f"exporter {exporter.name}", exporter.options) for exporter in host.exporters
-    ]
+    owned = owned_options(host.readers.values(), host.writers.values(), host.exporters)
     return [
         (owner, option.name, _shown(option.default), option.help)
-        for owner, options in options_by_owner
+        for owner, options in (("every reader", LIMIT_OPTIONS), *owned)
         for option in options
     ]
 

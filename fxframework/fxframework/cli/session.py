@@ -17,6 +17,7 @@ from fxframework.cli.settings import key_value
 from fxframework.conversion import check_options
 from fxframework.errors import ExitCode, FxError, Severity, UsageError
 from fxframework.registry import Option
+from fxframework.targets import owned_options
 
 if TYPE_CHECKING:
     from fxframework.cli.guard import Guard
@@ -248,17 +249,13 @@ class Session:
             if also is not None:
                 takers: list[tuple[str, Iterable[Option]]] = [("this command", also(capture))]
                 if several:
-                    takers += [
-                        (f"reader {name}", reader.options) for name, reader in host.readers.items()
-                    ]
+                    takers += owned_options(host.readers.values())
                 check_options(host, values, [capture], *takers)
             yield capture
 
     def check_reader_options(self, reader: Reader) -> None:
         """Raise UsageError for an option that neither the reader nor the limits have."""
-        check_options(
-            self.host, self.settings.options, [], (f"reader {reader.format}", reader.options)
-        )
+        check_options(self.host, self.settings.options, [], *owned_options([reader]))
 
     def whole(self, command: str) -> None:
         """Raise UsageError for ``--since`` and ``--until``, in a command for whole captures."""

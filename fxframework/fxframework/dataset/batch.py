@@ -153,13 +153,13 @@ def _check_options(recipe: Recipe) -> None:
     """Raise UsageError for a format or an option that no reader has."""
     from fxframework.conversion import check_options
     from fxframework.host import default_host
+    from fxframework.targets import owned_options
 
     host = default_host()
     readers = list(host.readers.values())
     if recipe.format is not None:
         readers = [host.reader(recipe.format)]
-    options_of_readers = [(f"reader {reader.format}", reader.options) for reader in readers]
-    check_options(host, recipe.options, [], *options_of_readers)
+    check_options(host, recipe.options, [], *owned_options(readers))
     # Each option is that of a reader at least; its value must be valid for all that have it.
     for reader in readers:
         options = (*reader.options, *LIMIT_OPTIONS)
