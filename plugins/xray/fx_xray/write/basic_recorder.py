@@ -7,7 +7,7 @@ of a thread are buffered, and moved to the file when there are 1,024 of them.
 from __future__ import annotations
 
 import struct
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from fx_xray import rules
 from fx_xray.format import (
@@ -147,25 +147,6 @@ class BasicThread(ThreadRecorder):
             self._undoable.append((function_id, tsc, cpu))
         self._flush()
         return True
-
-    def custom_event(
-        self,
-        data: bytes,  # noqa: ARG002 (the interface of recorders)
-        *,
-        counter: TimestampCounter | None = None,  # noqa: ARG002
-    ) -> NoReturn:
-        """Raise WriteRefusedError (UNSUPPORTED_VERSION): basic mode has no events."""
-        raise refusal(rules.UNSUPPORTED_VERSION, "basic mode has no custom events")
-
-    def typed_event(
-        self,
-        event_type: int,  # noqa: ARG002
-        data: bytes,  # noqa: ARG002
-        *,
-        counter: TimestampCounter | None = None,  # noqa: ARG002
-    ) -> NoReturn:
-        """Raise WriteRefusedError (UNSUPPORTED_VERSION): basic mode has no events."""
-        raise refusal(rules.UNSUPPORTED_VERSION, "basic mode has no typed events")
 
     def finish(self) -> None:
         """Move the buffered records into the file."""

@@ -186,15 +186,17 @@ class ThreadRecorder(ABC):
     def _leave(self, kind: int, function_id: int, counter: TimestampCounter | None) -> bool:
         """Record an exit of a kind."""
 
-    @abstractmethod
     def custom_event(self, data: bytes, *, counter: TimestampCounter | None = None) -> bool:
-        """Record an event with a payload."""
+        """Record an event with a payload; basic mode has none (UNSUPPORTED_VERSION)."""
+        del data, counter
+        raise refusal(rules.UNSUPPORTED_VERSION, "basic mode has no custom events")
 
-    @abstractmethod
     def typed_event(
         self, event_type: int, data: bytes, *, counter: TimestampCounter | None = None
     ) -> bool:
-        """Record an event with a type, 0 to 65535, and a payload."""
+        """Record an event with a type, 0 to 65535, and a payload; basic mode has none."""
+        del event_type, data, counter
+        raise refusal(rules.UNSUPPORTED_VERSION, "basic mode has no typed events")
 
     @abstractmethod
     def finish(self) -> None:
