@@ -287,17 +287,20 @@ class Needs(TraceBlocks):
     def link(self, run: Run, turn: int, reference: Reference, owners: Owners) -> None:
         """Mark the strings or threads that kept records refer to; note those that are lent."""
         words, is_marked, is_object = owners
-        registered = np.flatnonzero(reference.codes >= 0)
-        ordinals = reference.ordinals[registered]
-        needed = self.definers.columns[0][reference.codes[registered]]
-        self.take_links(Links(ordinals, words[ordinals], needed), owners)
+        codes = reference.codes
+        ordinals = reference.ordinals
+        is_used = is_marked[ordinals] & (codes >= 0)
+        self.mark[self.definers.columns[0][codes[is_used]]] = 1
+        if is_object is not None:
+            of_objects = np.flatnonzero(is_object[ordinals] & (codes >= 0))
+            is_used[of_objects] = True
+            needed = self.definers.columns[0][codes[of_objects]]
+            rows = ordinals[of_objects]
+            self.links.append(Links(rows + self.records, words[rows], needed))
         if self.joins:
-            is_used = is_marked[ordinals]
-            if is_object is not None:
-                is_used |= is_object[ordinals]
-            is_used &= self.lent[id(reference)][registered]
-            keys = KEYS[reference.table] * reference.numbers[registered[is_used]]
-            self.lend(run, turn, ordinals[is_used], needed[is_used], keys)
+            lent = np.flatnonzero(self.lent[id(reference)] & is_used)
+            keys = KEYS[reference.table] * reference.numbers[lent]
+            self.lend(run, turn, ordinals[lent], self.definers.columns[0][codes[lent]], keys)
 
     def take_links(self, links: Links, owners: Owners) -> None:
         """Mark what kept records need, and note what objects do."""
