@@ -151,39 +151,52 @@ def _define(cls: Any, family: Family | None, own: list[Field]) -> None:
     attrs.define(cls, these=attributes, kw_only=True, slots=False, eq=False, repr=False)
 
 
-# Records and parts are compared and shown as attrs does it, which would compile that for each
-# class: this takes as long as all else of a declaration.
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False)
+class Declared:
+    """What records and parts have in common."""
 
+    layout: ClassVar[Layout]
+    """Its fields."""
+    beside: ClassVar[frozenset[str]] = frozenset()
+    """Keys of its JSON that follow from its fields, so that writing ignores them."""
 
-def _are_equal(record: object, other: object) -> Any:
-    """Return whether another object is of the same class, with the same values that count."""
-    if type(other) is not type(record):
-        return NotImplemented
-    return _compared(record) == _compared(other)
+    refs: dict[str, int] | None = attrs.field(default=None, eq=False)
+    """Numbers of references, by field."""
 
+    __hash__ = None  # type: ignore[assignment]
 
-def _compared(record: object) -> list[object]:
-    """Return the values that count when records are compared."""
-    values = []
-    cls: Any = type(record)
-    for attribute in attrs.fields(cls):
-        if attribute.eq:
-            value = getattr(record, attribute.name)
-            values.append(attribute.eq_key(value) if attribute.eq_key else value)
-    return values
+    # They are compared and shown as attrs does it, which would compile that for each class: this
+    # takes as long as all else of a declaration.
 
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._compared() == other._compared()
 
-def _shown(record: Any) -> str:
-    """Return the class and the attributes of a record."""
-    cls = type(record)
-    names = [attribute.name for attribute in attrs.fields(cls) if attribute.repr]
-    shown = ", ".join(f"{name}={getattr(record, name)!r}" for name in names)
-    return f"{cls.__qualname__}({shown})"
+    def _compared(self) -> list[object]:
+        """Return the values that count when records are compared."""
+        values = []
+        for attribute in attrs.fields(type(self)):
+            if attribute.eq:
+                value = getattr(self, attribute.name)
+                values.append(attribute.eq_key(value) if attribute.eq_key else value)
+        return values
+
+    def __repr__(self) -> str:
+        cls = type(self)
+        names = [attribute.name for attribute in attrs.fields(cls) if attribute.repr]
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{cls.__qualname__}({shown})"
+
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """Return the fields as keyword arguments, from JSON."""
+        return cls.layout.parse(form)
 
 
 @dataclass_transform(kw_only_default=True)
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False)
-class Record(LosslessRecord):
+class Record(Declared, LosslessRecord):
     """A record of a declared format.
 
     Options of a family:
@@ -207,19 +220,8 @@ class Record(LosslessRecord):
     ``shared`` is the base of several families.
     """
 
-    layout: ClassVar[Layout]
-    """Its fields."""
-    beside: ClassVar[frozenset[str]] = frozenset()
-    """Keys of its JSON that follow from its fields, so that writing ignores them."""
-
-    refs: dict[str, int] | None = attrs.field(default=None, eq=False)
-    """Numbers of references, by field."""
     ns: int | None = attrs.field(default=None, eq=False)
     """Its time in nanoseconds; None if it has none."""
-
-    __hash__ = None
-    __eq__ = _are_equal
-    __repr__ = _shown
 
     def __init_subclass__(cls, *, shared: bool = False, **options: Any) -> None:
         super().__init_subclass__()
@@ -234,11 +236,6 @@ class Record(LosslessRecord):
     def show(self, out: dict[str, Any]) -> None:
         """Put the fields into a JSON object."""
         self.layout.show(self, out)
-
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the fields as keyword arguments, from JSON."""
-        return cls.layout.parse(form)
 
     @classmethod
     def fits(cls, data: memoryview, at: int) -> bool:  # noqa: ARG003 (for others)
@@ -320,7 +317,7 @@ class Record(LosslessRecord):
 
 @dataclass_transform(kw_only_default=True)
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False)
-class Part:
+class Part(Declared):
     """What lies inside of a record: an item of a list.
 
     Options are those of ``Record``, but for ``shared``.
@@ -329,28 +326,13 @@ class Part:
 
     record: ClassVar[str] = ""
     """Its kind, as in JSON."""
-    layout: ClassVar[Layout]
-    """Its fields."""
-    beside: ClassVar[frozenset[str]] = frozenset()
-    """Keys of its JSON that follow from its fields, so that writing ignores them."""
 
-    refs: dict[str, int] | None = attrs.field(default=None, eq=False)
-    """Numbers of references, by field."""
     offset: int = attrs.field(default=0, eq=False)
     """Byte offset in the (unpacked) file."""
-
-    __hash__ = None  # type: ignore[assignment]
-    __eq__ = _are_equal
-    __repr__ = _shown
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__()
         _declare(cls, Part, options)
-
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the fields as keyword arguments, from JSON."""
-        return cls.layout.parse(form)
 
     @classmethod
     def recover(cls, cursor: Cursor, problem: ShortError) -> Self:  # noqa: ARG003 (for others)
