@@ -152,6 +152,13 @@ _KINDS = (
         Foreign("a speedscope profile", "open it at https://www.speedscope.app"),
         _pattern(_JSON + rb'.*"https?://www\.speedscope\.app'),
     ),
+    _Kind(
+        Foreign(
+            "records without the line that names their format",
+            "`-f records -o format=trace` reads those of a trace",
+        ),
+        _pattern(rb'^\{"record":"'),
+    ),
     _Kind(CHROME, _pattern(_JSON + _CHROME)),
     _Kind(
         Foreign("JSON of ffx or iquery", "fxf reads what it was made of: the VMO or the log"),

@@ -73,6 +73,10 @@ CASES: dict[str, tuple[Callable[[Path], bytes], str, str]] = {
         lambda _: b'{"events": [{"name": "a", "ph": "X", "ts": 1}]}',
         "a trace as Chrome JSON", "-f chrome-json",
     ),
+    "records": (
+        lambda folder: made(BOOT, ".jsonl")(folder).partition(b"\n")[2],
+        "records without the line", "-f records -o format=trace",
+    ),
     "perfetto": (made(BOOT, ".pftrace"), "a Perfetto trace", "ui.perfetto.dev"),
     "speedscope": (made(BOOT, ".speedscope.json"), "a speedscope profile", "speedscope.app"),
     "html": (made(BOOT, ".html"), "an HTML page", "browser"),
