@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,6 @@ from fxframework.io.words import plain_numbers
 from fxframework.kernels.arrays import I64
 from fxframework.model.schema import TABLE_CODES
 from fxframework.wire.known import LENGTH, START
-
-if TYPE_CHECKING:
-    from fx_trace.read.rows import RowRecords
 
 Cells = dict[str, NDArray[Any]]
 """Columns of rows by name, each of shape (rows,)."""
@@ -109,7 +106,37 @@ its values, ``annotations`` the arguments that an object record annotates, and i
 """
 
 
-def events(rows: RowRecords) -> Cells:
+class Records(Protocol):
+    """Records of a class, by names of fields (``read.rows.RowRecords``)."""
+
+    cls: Any
+
+    def has(self, name: str) -> bool:
+        """Return whether any record has a field with a condition."""
+
+    def number(self, name: str) -> I64:
+        """Return the values of a number."""
+
+    def aspect(self, name: str, key: str) -> I64:
+        """Return places or lengths of the bytes of a field."""
+
+    def codes(self, name: str) -> NDArray[np.int32]:
+        """Return the codes of the texts of a field."""
+
+    def every(self, value: int) -> I64:
+        """Return a column of one value."""
+
+    def offsets(self, places: I64) -> I64:
+        """Return the offsets in the file of places in the bytes that are read."""
+
+    def threads(self, name: str) -> NDArray[np.int32]:
+        """Return the threads of a field; -1 for those of which only the process is there."""
+
+    def processes(self, name: str) -> I64:
+        """Return the process koids of a field; 0 for threads that nobody registered."""
+
+
+def events(rows: Records) -> Cells:
     """Return rows of events; the record's own word is its scope, id or end."""
     kind = rows.number("event").astype(np.uint8)
     word_fields = ("counter_id", "end_timestamp", "id")
@@ -141,8 +168,8 @@ def sum_of(columns: list[I64], count: int) -> I64:
     return total
 
 
-Source = Callable[[Any], NDArray[Any]] | int
-"""What gives a column of rows, given their records; a number is that of all of them."""
+Source = Callable[[Records], NDArray[Any]] | int
+"""What gives a column of rows: a number is that of all of them."""
 
 
 def number(name: str) -> Source:
@@ -237,7 +264,7 @@ SOURCES: Mapping[Any, tuple[str, Mapping[str, Source]]] = {
 """By class of records, whose rows they are, and what gives the columns."""
 
 
-def cells_of(sources: Mapping[str, Source], rows: RowRecords) -> Cells:
+def cells_of(sources: Mapping[str, Source], rows: Records) -> Cells:
     """Return the columns of rows."""
     return {
         name: rows.every(source) if isinstance(source, int) else source(rows)
@@ -245,7 +272,7 @@ def cells_of(sources: Mapping[str, Source], rows: RowRecords) -> Cells:
     }
 
 
-MAKERS: Mapping[Any, tuple[str, Callable[[RowRecords], Cells]]] = {
+MAKERS: Mapping[Any, tuple[str, Callable[[Records], Cells]]] = {
     r.Event: ("events", events),
     **{
         cls: (table, functools.partial(cells_of, sources))

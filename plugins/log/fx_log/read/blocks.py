@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 import numpy as np
@@ -34,9 +34,6 @@ from fxframework.wire.findings import Findings, findings_of
 from fxframework.wire.known import LENGTH, START
 from fxframework.wire.known import WORD as HEADER
 from fxframework.wire.many import Many, as_index
-
-if TYPE_CHECKING:
-    from fx_log.read.lines import LineWriter
 
 LOG = LogRecord.layout.by_name
 ARGUMENT = Argument.layout.by_name
@@ -120,6 +117,16 @@ def exact_sum(numbers: I64) -> int:
     return sum(numbers[numbers != 0].view(np.uint64).tolist())
 
 
+class BlockLines(Protocol):
+    """What gets the records of each block that are read, such as ``lines.LineWriter``."""
+
+    def structured(self, records: Many, arguments: BlockArguments, suffixes: Many | None) -> None:
+        """Take structured records, or entries of a ring."""
+
+    def packets(self, packets: Many) -> None:
+        """Take packets."""
+
+
 class BlockReader(abc.ABC):
     """Reads the records of a file; classes derived from it know their fields.
 
@@ -165,7 +172,7 @@ class BlockReader(abc.ABC):
         return {name: self.counts[name] for name in wire.KINDS if self.counts[name]}
 
     def blocks(
-        self, nbytes: int | None = None, lines: LineWriter | None = None
+        self, nbytes: int | None = None, lines: BlockLines | None = None
     ) -> Iterator[tuple[LogRows, I64]]:
         """Yield the rows of each block, of some ``nbytes``, and its findings, of shape (n, 4).
 
@@ -191,7 +198,7 @@ class BlockReader(abc.ABC):
     # --- The records of a block
 
     @abc.abstractmethod
-    def read(self, lines: LineWriter | None) -> LogRows:
+    def read(self, lines: BlockLines | None) -> LogRows:
         """Return the rows of the records that the framer has found."""
 
     def report(
@@ -244,7 +251,7 @@ class LogBlocks(BlockReader):
 
     tag_bits_reported = False
 
-    def read(self, lines: LineWriter | None) -> LogRows:
+    def read(self, lines: BlockLines | None) -> LogRows:
         """Return the rows of the records that the framer has found."""
         sound = self.sound
         ends = sound.start + sound.size
@@ -499,7 +506,7 @@ class BlockArguments:
 class PacketBlocks(BlockReader):
     """Reads legacy packets."""
 
-    def read(self, lines: LineWriter | None) -> LogRows:
+    def read(self, lines: BlockLines | None) -> LogRows:
         """Return the rows of the packets that the framer has found."""
         starts = self.sound.start
         sizes = self.sound.size
