@@ -125,7 +125,6 @@ class BasicFrames:
             fault=fault,
             block=np.full(begin.size, -1),
             is_called=is_called,
-            tsc=np.zeros(begin.size, np.int64),
             notes=notes.in_order(),
         )
 

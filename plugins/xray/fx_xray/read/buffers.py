@@ -175,8 +175,6 @@ class Frames:
     """The buffer, -1 for none; in basic mode the thread."""
     is_called: Bools
     """Whether arguments of a call may follow; of an argument, whether it has a call."""
-    tsc: I64
-    """Of a record that was cut in half, the bits of the time that it had."""
     notes: I64
     """Findings: rule, offset, number of the record, value; of shape (findings, 4)."""
 
@@ -503,9 +501,7 @@ class Block:
         if is_lost.any():
             losses = np.stack([begin[is_lost], rows.end[is_lost], fault[is_lost]])
             frames.losses.append(losses)
-        tsc = np.zeros(begin.size, np.int64)
         if self.cut_row >= 0:
-            tsc[self.cut_row] = self.mended
             frames.sound.cut_times.append(self.mended)
             frames.cuts += 1
         numbers_in_file = frames.buffer_count - 1 + self.buffers.local
@@ -514,7 +510,7 @@ class Block:
         if end is None:
             self._go_on(columns, is_called)
         notes = self.notes.in_order()
-        return Frames(begin, rows.end, rows.counts, rows.kind, fault, number, is_called, tsc, notes)
+        return Frames(begin, rows.end, rows.counts, rows.kind, fault, number, is_called, notes)
 
     def _add_found(self, finding: Found) -> None:
         """Enter a finding of the policy, unless it is behind a record that was cut."""

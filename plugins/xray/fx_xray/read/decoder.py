@@ -136,15 +136,14 @@ class Frame(NamedTuple):
     kind: int
     fault: int
     block: int
-    tsc: int
     is_called: int
 
 
 def listed(block: Frames) -> NDArray[np.int64]:
-    """Return the columns of ``Frame`` of all records of a block, int64 of shape (7, records)."""
+    """Return the columns of ``Frame`` of all records of a block, int64 of shape (6, records)."""
     begin = joined_ranges(block.begin, block.count, FUNCTION_BYTES)
     end = np.append(begin[1:], block.end[-1:])
-    of_rows = (block.kind, block.fault, block.block, block.tsc, block.is_called)
+    of_rows = (block.kind, block.fault, block.block, block.is_called)
     of_records = [np.repeat(column, block.count) for column in of_rows]
     return np.stack([begin, end, *of_records])
 
@@ -217,7 +216,7 @@ class Walk:
 
     def record(self, frame: Frame) -> XrayRecord:
         """Return a record."""
-        begin, end, kind, fault, block, tsc, called = frame
+        begin, end, kind, fault, block, called = frame
         if block != self.block:
             self.block = block
             self.known.update(NO_BUFFER)
@@ -232,9 +231,9 @@ class Walk:
         cls = self.classes[kind]
         record: Any
         record, cursor = cls.unpack(self.view, begin, len(self.view), self.state)
-        if record.nbytes > end - begin:  # it was cut in half
+        if record.nbytes > end - begin:  # it was cut in half, and ends its block
             record.nbytes = end - begin
-            record.tsc = tsc & U64_MAX
+            record.tsc = self.frames.sound.cut_times[-1] & U64_MAX
             cursor.sets[Now.BASE] = wrapped(record.tsc)
         if kind == CALL_ARGUMENT:
             if cls is CallArgument:

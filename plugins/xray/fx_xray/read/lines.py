@@ -28,7 +28,7 @@ from fxframework.wire.lines import LineReader
 from fxframework.wire.runs import Run
 from fxframework.wire.state import Change
 
-BEGIN, END, KIND, FAULT, BLOCK, TSC, CALLED, BEGINS_BUFFER = range(8)
+BEGIN, END, KIND, FAULT, BLOCK, CALLED, BEGINS_BUFFER = range(7)
 """What is listed of each record: a ``Frame``, and one more."""
 ASKS = 2
 """Why a run ends: an object tells what becomes of the next record (``kernels/frames.pyx``)."""
