@@ -198,7 +198,8 @@ class Components:
         known_count = int(self.nameless.count)
         # Tags are numbered as they come, so that each new one has a number above all before it.
         numbers = self.nameless.enter(tags)
-        highest_before = np.maximum.accumulate(np.append(known_count - 1, numbers))[:-1]
+        with_last_known = np.append(known_count - 1, numbers)
+        highest_before = np.maximum.accumulate(with_last_known)[:-1]
         return np.flatnonzero(numbers > highest_before)
 
 
@@ -539,7 +540,8 @@ class Records:
         url = moniker.copy()
         text_rows = rows[arguments.type[rows] == ArgType.STRING]
         for column, name in ((moniker, tables.MONIKER), (url, tables.URL)):
-            self.put_last(text_rows[self.name[text_rows] == name], column)
+            has_name = self.name[text_rows] == name
+            self.put_last(text_rows[has_name], column)
         is_whole = (moniker[control_records] >= 0) & (url[control_records] >= 0)
         incomplete_records = control_records[~is_whole]
         self.report(rules.MANIFEST_INCOMPLETE, incomplete_records, None, logs.spot)
@@ -568,7 +570,8 @@ class Records:
             (url, tables.OWN_URL),
             (rolled_out, tables.OWN_ROLLED_OUT),
         ):
-            self.put_last(appended[self.name[appended] == name], column)
+            has_name = self.name[appended] == name
+            self.put_last(appended[has_name], column)
         self.look_up(moniker, url, manifests)
         counting_records = np.flatnonzero(self.is_log & self.control)
         if counting_records.size:

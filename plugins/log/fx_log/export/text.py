@@ -103,8 +103,9 @@ class _Lines:
         if self._on_wall:  # ffx falls back to boot time too
             self._dropped[NO_OFFSET] += ts.size
         # At least five digits of seconds, and six of microseconds.
-        micros = [f"{micro:011d}" for micro in (ts.clip(0) // 1000).tolist()]
-        return [f"{micro[:-6]}.{micro[-6:]}" for micro in micros]
+        micros = (ts.clip(0) // 1000).tolist()
+        digits = [f"{micro:011d}" for micro in micros]
+        return [f"{micro[:-6]}.{micro[-6:]}" for micro in digits]
 
     def of(self, batch: Batch[Member]) -> Iterator[str]:
         """Yield the line of each row."""

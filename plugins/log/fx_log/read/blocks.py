@@ -214,8 +214,10 @@ class BlockReader(abc.ABC):
         if not rows.size:
             return
         shown = 0 if value is None else value[rows]
-        index = self.sound.index[rows if record is None else record[rows]]
-        self.file.notes.append(findings_of(rule, offset[rows], index, shown, rows.size))
+        records = rows if record is None else record[rows]
+        index = self.sound.index[records]
+        found = findings_of(rule, offset[rows], index, shown, rows.size)
+        self.file.notes.append(found)
 
     def shown(self, rule: Rule, value: int) -> object:
         """Return what a finding shows of its value."""

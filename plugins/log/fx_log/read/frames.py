@@ -303,7 +303,8 @@ class FramedFile(abc.ABC):
     def report(self, rule: Rule | I64, frames: Frames, rows: I64, value: Any = 0) -> None:
         """Report findings about some rows; of one rule, or each of its own."""
         offset = frames.offset[rows]
-        self.notes.append(findings_of(rule, offset, frames.index[rows], value, rows.size))
+        found = findings_of(rule, offset, frames.index[rows], value, rows.size)
+        self.notes.append(found)
 
     def report_faults(self, frames: Frames, value: I64) -> None:
         """Report the stretches that are not records; findings show their ``value``."""
@@ -312,7 +313,8 @@ class FramedFile(abc.ABC):
 
     def findings(self) -> I64:
         """Return the findings of the last block, in no order: rule, offset, record, value."""
-        return np.concatenate([np.zeros((0, FIELDS), np.int64), *self.notes])
+        nothing = np.zeros((0, FIELDS), np.int64)
+        return np.concatenate([nothing, *self.notes])
 
     def kinds(self, frames: Frames) -> Counter[str]:
         """Return how many records there are of each kind."""
@@ -650,7 +652,8 @@ def explain(form: str, source: Source, offset: int) -> list[FieldView]:
     records = Records(file)
     record = next(records.of_row(row))
     views = list(RecordExplainer(records.data, byte).views(record, row))
-    offsets = file.place(np.array([view.offset for view in views])).tolist()
+    places = np.array([view.offset for view in views])
+    offsets = file.place(places).tolist()
     return [attrs.evolve(view, offset=place) for view, place in zip(views, offsets, strict=True)]
 
 

@@ -233,9 +233,11 @@ def _losses(
     gaps = frames.take(np.flatnonzero(frames.fault))
     findings = file.findings()
     # Rows of rule, offset, number of the record, and bytes.
+    gap_bytes = gaps.end - gaps.begin
+    is_of_frame = np.isin(findings[:, 0], OF_FRAMES)
     rows = [
-        np.column_stack((gaps.fault, gaps.offset, gaps.index, gaps.end - gaps.begin)),
-        findings[np.isin(findings[:, 0], OF_FRAMES)],
+        np.column_stack((gaps.fault, gaps.offset, gaps.index, gap_bytes)),
+        findings[is_of_frame],
     ]
     if arguments is not None:
         offsets = file.place(arguments.begin)
