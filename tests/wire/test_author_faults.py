@@ -345,6 +345,33 @@ def test_samples_have_as_many_items_as_a_constant_says_and_numbers_of_other_kind
     assert kinds == {"header", "pair", "other"}
 
 
+class Again(wire.Record):
+    """Its fields lie in others."""
+
+    _size = wire.size(wire.u16())
+    _bits = wire.bits(0, 4, of=1)
+    _spare = wire.bits(5, 7)
+    _unused = wire.spare(2)
+    number: int = wire.number_of(_bits, signed=True)
+    unused: bytes = wire.spare(3, after=_unused)
+
+
+AGAIN = wire.Format("again", "Again", Again, codes="AGA", magic=b"AGAIN\0\1\0")
+
+
+def test_samples_have_numbers_of_bits_and_all_bytes_without_a_meaning() -> None:
+    records, _ = check(AGAIN, AGAIN.sample(500))
+    assert {record.number for record in records[1:]} == set(range(16))
+    assert {len(record.unused) for record in records[1:]} == {5}
+
+
+@given(strategies.files(AGAIN))
+def test_strategies_make_records_of_all_fields(made: tuple[bytes, list[wire.Record]]) -> None:
+    data, records = made
+    assert records
+    check(AGAIN, data)
+
+
 @given(strategies.files(SIZED))
 def test_strategies_make_as_many_items_as_a_constant_says(
     made: tuple[bytes, list[wire.Record]],

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from fxframework.errors import PluginError, WriteRefusedError
-from fxframework.wire.choices import Choice, Flag
+from fxframework.wire.beside import Spare
+from fxframework.wire.choices import Again, Choice, Flag
 from fxframework.wire.encoder import Encoder
 from fxframework.wire.expressions import Constant, Register
 from fxframework.wire.fields import Field, Integer, Mark, Number
@@ -165,10 +166,14 @@ def _value(field: Field, state: State, number: int) -> Any:
         return word[: field.fixed]
     if isinstance(field, Octets):
         size = field.fixed if field.fixed is not None else 8
+        if isinstance(field, Spare):
+            size = field.before + field.own
         # Never zero, which may end or pad them.
         return bytes((number + place) % 255 + 1 for place in range(size))
     if isinstance(field, Flag):
         return bool(number & 1)
+    if isinstance(field, Again):
+        return min(field.range[1], number)
     if isinstance(field, Texts):
         return (WORDS[number % len(WORDS)][: field.longest],)
     if isinstance(field, Listed):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import WriteRefusedError
 from fxframework.wire.beside import Spare
-from fxframework.wire.choices import Choice, Flag
+from fxframework.wire.choices import Again, Choice, Flag
 from fxframework.wire.encoder import Encoder
 from fxframework.wire.families import OTHER
 from fxframework.wire.fields import Field, Integer, Mark, Number
@@ -105,6 +105,8 @@ def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
         return st.floats(width=64 if field.nbytes == 8 else 32, allow_nan=False)
     if isinstance(field, Flag):
         return st.booleans()
+    if isinstance(field, Again):
+        return st.integers(*field.range)
     if isinstance(field, Texts):
         text = st.text(min_size=1, max_size=field.longest // 4)
         return st.lists(text, max_size=min(field.most, LONGEST // 8)).map(tuple)
