@@ -106,6 +106,13 @@ def test_flags_of_a_header_lie_where_other_bit_fields_do(byte_order: str, flags:
     assert (only_constant.constant_tsc, only_constant.nonstop_tsc) == (True, False)
 
 
+def test_flags_of_a_big_endian_header_are_read_where_llvm_looks_too() -> None:
+    data = bytearray(trace(5, byte_order="big"))
+    data[4:8] = bytes.fromhex("00000003")
+    assert not {"FXX0005", "FXX0006"} & {code for code, _ in codes(bytes(data))}
+    assert again(bytes(data)) == data
+
+
 def test_an_encoder_writes_the_byte_order_that_it_is_asked_for() -> None:
     records = [record.to_json() for record in decode(trace(5))[0]]
     for order in ORDERS:

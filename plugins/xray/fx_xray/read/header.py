@@ -77,7 +77,7 @@ def read_header(data: Data, form: str, byte_order: str = "") -> FileHeader | Non
     """Return the header of a trace; None where the file is too short for one.
 
     ``byte_order`` is found out where it is empty. ``raw`` is there where the fields would not give
-    the same bytes.
+    the same bytes, as where a big-endian header has its flags where llvm-xray looks for them.
     """
     view = view_of(data)[: wire.HEADER_BYTES + 1]
     if len(view) < wire.HEADER_BYTES:
@@ -86,6 +86,11 @@ def read_header(data: Data, form: str, byte_order: str = "") -> FileHeader | Non
     if form == BASIC_FORM and chosen != "little":
         chosen = "big"
     header = _unpacked(view, chosen)
+    if chosen == "big" and not (header.constant_tsc or header.nonstop_tsc):
+        as_llvm_reads = _unpacked(view, "big-lsb")
+        if as_llvm_reads.constant_tsc or as_llvm_reads.nonstop_tsc:
+            header = as_llvm_reads
+            header.raw = view[: wire.HEADER_BYTES].tobytes()
     header.byte_order = chosen
     return header
 
