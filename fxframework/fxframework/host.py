@@ -489,13 +489,14 @@ class Host:
     def faulty(self, item: Reader | Writer | Exporter, fault: str) -> PluginError:
         """Return the error for a fault of a descriptor, which names its plugin."""
         name = item.name if isinstance(item, Exporter) else item.format
-        for registered_item, plugin in itertools.chain(*self._items.values()):
-            if registered_item is item:
-                return PluginError(
-                    f"{name} of the plugin {plugin.origin}: {fault}",
-                    remedy=f"report it to the author of {plugin.distribution}",
-                )
-        return PluginError(f"{name}: {fault}", remedy="report it to its author")
+        try:
+            plugin = self.owner(item)
+        except KeyError:
+            return PluginError(f"{name}: {fault}", remedy="report it to its author")
+        return PluginError(
+            f"{name} of the plugin {plugin.origin}: {fault}",
+            remedy=f"report it to the author of {plugin.distribution}",
+        )
 
     def blame(self, error: BaseException) -> PluginError | None:
         """Return an error that blames the plugin that raised an exception; None for our own bugs.

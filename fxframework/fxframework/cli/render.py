@@ -307,9 +307,9 @@ def _indented(value: Any) -> bytes:
     """Return a value as JSON, as it is within a document."""
     import orjson
 
-    from fxframework.kit.json_fields import encodable
+    from fxframework.kit.json_fields import encoded
 
-    return orjson.dumps(encodable(value), option=orjson.OPT_INDENT_2).replace(b"\n", b"\n  ")
+    return encoded(value, orjson.OPT_INDENT_2).replace(b"\n", b"\n  ")
 
 
 def explains(capture: Capture) -> bool:

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-import orjson
-
-from fxframework.kit.json_fields import encodable
+from fxframework.kit.json_fields import encoded
 
 
 def page(name: str, title: str, data: Mapping[str, Any]) -> bytes:
@@ -17,7 +15,7 @@ def page(name: str, title: str, data: Mapping[str, Any]) -> bytes:
 
     Before these are the style and the script of all pages, page.css and page.js.
     """
-    json_text = orjson.dumps(encodable(data)).decode()
+    json_text = encoded(data).decode()
     parts = {
         "title": title,
         "page.css": template("page.css"),

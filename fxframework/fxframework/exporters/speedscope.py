@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from fxframework.analysis.calls import Calls, thread_names
@@ -29,7 +28,7 @@ from fxframework.kernels.arrays import I64
 from fxframework.kernels.parts import NATURAL, SIGNED, TEXT
 from fxframework.kernels.templates import Templates
 from fxframework.kit.export import Export
-from fxframework.kit.json_fields import encodable
+from fxframework.kit.json_fields import encoded
 from fxframework.model.capture import Capture
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -81,7 +80,7 @@ class SpeedscopeExport(Export):
         }
         opening = b",\n" if self._profile_count else b'{"profiles":[\n'
         self._profile_count += 1
-        unclosed_head = orjson.dumps(encodable(head))[:-1]  # without the brace
+        unclosed_head = encoded(head)[:-1]  # without the brace
         self._sink.write(opening + unclosed_head + b',"events":[\n')
 
     def _write_events(
@@ -111,7 +110,7 @@ class SpeedscopeExport(Export):
                 "activeProfileIndex": 0,
                 "exporter": "fxframework",
             }
-            bare_members = orjson.dumps(encodable(members))[1:-1]  # without the braces
+            bare_members = encoded(members)[1:-1]  # without the braces
             self._sink.write(b"],\n" + bare_members)
             self._sink.write(b',"shared":{"frames":[')
             pool = self._frames.pool
@@ -119,7 +118,7 @@ class SpeedscopeExport(Export):
             codes = iter(self._frames)
             while chunk := list(itertools.islice(codes, CHUNK)):
                 frames = [_frame(pool[name], pool[source]) for name, source in chunk]
-                bare_frames = orjson.dumps(encodable(frames))[1:-1]
+                bare_frames = encoded(frames)[1:-1]
                 self._sink.write(between + bare_frames)
                 between = b","
             self._sink.write(b"]}}\n")

@@ -6,7 +6,6 @@ errors that name the field. See docs/records.md.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import reprlib
 import struct
@@ -224,6 +223,14 @@ class JsonFields:
                 raise refusal(self.rules.fields, f"{self.what} has no field {key!r}{hint}")
 
 
+def encoded(value: Any, option: int = 0) -> bytes:
+    """Return the JSON of a value, of which orjson takes nearly all as they are (``encodable``)."""
+    try:
+        return orjson.dumps(value, option=option)
+    except TypeError:
+        return orjson.dumps(encodable(value), option=option)
+
+
 def encodable(value: Any) -> Any:
     """Return a JSON value that orjson takes: texts are shown, integers may have over 64 bits."""
     if isinstance(value, str):
@@ -233,9 +240,5 @@ def encodable(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {shown_text(str(key)): encodable(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        if value and isinstance(value[0], (int, float)):
-            with contextlib.suppress(TypeError):  # a number of over 64 bits
-                orjson.dumps(value)
-                return value  # a long column of numbers
         return [encodable(entry) for entry in value]
     return value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import attrs
 
-from fxframework.errors import PluginError, Refusals, Rule, did_you_mean, refusal
+from fxframework.errors import PluginError, Refusals, Rule, WriteRefusedError, did_you_mean, refusal
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import JsonFields
 
@@ -78,17 +78,9 @@ class LosslessRecord:
         raise PluginError(f"{type(self).__module__}.{type(self).__qualname__} does not define pack")
 
 
-class RawOnly:
-    """Base of a format's records without fields, which are only written as they were read."""
-
-    record: ClassVar[str]
-    refused_by: ClassVar[Rule]
-    """The rule of the format by which writing anything else is refused."""
-
-    def pack(self) -> bytes:
-        """Raise WriteRefusedError."""
-        message = f"{self.record}: can only be written from its raw bytes"
-        raise refusal(self.refused_by, message)
+def without_raw(name: str, rule: Rule) -> WriteRefusedError:
+    """Return the error for a record, by its name, that is only written as it was read."""
+    return refusal(rule, f"{name}: can only be written from its raw bytes")
 
 
 @attrs.define(kw_only=True, slots=False)  # so that it can be combined with a format's base class

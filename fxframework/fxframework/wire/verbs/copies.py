@@ -136,6 +136,8 @@ class CopyReader(BlockReader):
         assert family.size is not None  # noqa: S101 (see above)
         sizes = ends - copies.offsets
         cut = np.flatnonzero(sizes < copies.sizes)
+        if not cut.size:
+            return copies
         losses = list(copies.losses)
         lost_bytes = (copies.sizes - sizes)[cut].tolist()
         for end, nbytes in zip(ends[cut].tolist(), lost_bytes, strict=True):

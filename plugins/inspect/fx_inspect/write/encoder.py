@@ -9,8 +9,8 @@ from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.format import Block, BlockType
 from fx_inspect.read.records import STATE, InspectRecord, block_of, class_of, from_json
-from fxframework.errors import WriteRefusedError, refusal
-from fxframework.kit.lossless import Encoder, PaddingRecord, padding_of
+from fxframework.errors import WriteRefusedError
+from fxframework.kit.lossless import Encoder, PaddingRecord, padding_of, without_raw
 from fxframework.wire.packing import Packer
 from fxframework.wire.records import Layout
 
@@ -37,8 +37,7 @@ class RecordEncoder(Encoder):
         if isinstance(record, Block) and (record.raw is None or not _has_its_bytes(record)):
             return record.pack()
         if record.raw is None:
-            message = f"{record.record}: can only be written from its raw bytes"
-            raise refusal(rules.RAW_ONLY, message)
+            raise without_raw(record.record, rules.RAW_ONLY)
         return bytes(record.raw)
 
     def packer(self) -> Packer:

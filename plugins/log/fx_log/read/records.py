@@ -13,18 +13,21 @@ import attrs
 
 from fx_log import rules
 from fx_log.format import Attribution, LegacyPacket, LogRecord, RingFrame, RingHeader, StreamHeader
-from fxframework.kit import lossless
 from fxframework.kit.json_fields import JsonFields
-from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
+from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json, without_raw
 
 LogFileRecord = LosslessRecord
 """A record of any log format."""
 
 
-class RawOnly(lossless.RawOnly):
+class RawOnly:
     """Base of records without fields."""
 
-    refused_by = rules.RAW_ONLY
+    record: ClassVar[str]
+
+    def pack(self) -> bytes:
+        """Raise WriteRefusedError."""
+        raise without_raw(self.record, rules.RAW_ONLY)
 
 
 @attrs.define(kw_only=True)
