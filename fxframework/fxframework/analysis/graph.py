@@ -6,7 +6,7 @@ import colorsys
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import numpy as np
@@ -17,6 +17,8 @@ from fxframework.analysis.figures import FIELDS
 from fxframework.analysis.spread import Spread, Spreads, spreads
 from fxframework.kernels.sorting import dense
 from fxframework.model.capture import Capture
+
+K = TypeVar("K")
 
 ROOT = 0
 """Number of the root node, the caller of functions that have no caller."""
@@ -298,15 +300,16 @@ def difference(first: CallGraph, second: CallGraph) -> GraphDifference:
     (nodes_before, edges_before), (nodes_after, edges_after) = map(_by_name, (first, second))
     return GraphDifference(
         sides=(first, second),
-        nodes={
-            name: (nodes_before.get(name), nodes_after.get(name))
-            for name in nodes_before | nodes_after
-        },
-        edges={
-            ends: (edges_before.get(ends), edges_after.get(ends))
-            for ends in edges_before | edges_after
-        },
+        nodes=_of_both(nodes_before, nodes_after),
+        edges=_of_both(edges_before, edges_after),
     )
+
+
+def _of_both(
+    before: Mapping[K, Spread], after: Mapping[K, Spread]
+) -> dict[K, tuple[Spread | None, Spread | None]]:
+    """Return what both sides have by key, those of the first side first."""
+    return {key: (before.get(key), after.get(key)) for key in {**before, **after}}
 
 
 def _by_name(graph: CallGraph) -> tuple[dict[str, Spread], dict[tuple[str | None, str], Spread]]:
@@ -317,7 +320,8 @@ def _by_name(graph: CallGraph) -> tuple[dict[str, Spread], dict[tuple[str | None
         nodes.setdefault(node.function.name, node.spread)
     for (caller, callee), spread in graph.edges.items():
         caller_name = None if caller == ROOT else graph.nodes[caller].function.name
-        edges.setdefault((caller_name, graph.nodes[callee].function.name), spread)
+        callee_name = graph.nodes[callee].function.name
+        edges.setdefault((caller_name, callee_name), spread)
     return nodes, edges
 
 

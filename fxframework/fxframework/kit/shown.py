@@ -150,6 +150,7 @@ def columns(
             if name_room() >= min(widths[name], LEAST_NAME):
                 break
             shown_columns = [column for column in shown_columns if first_rows[0][column] != heading]
+        # Where even this is too much, lines are wider than they should be, and names can be read.
         longest_name = max(name_room(), NARROW)
         widths[name] = min(widths[name], longest_name, PADDED_NAME)
     shown_widths = [widths[column] for column in shown_columns]

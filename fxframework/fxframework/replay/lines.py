@@ -37,14 +37,17 @@ def lines_of(text: str) -> dict[str, int]:
     line = 1
     while position < len(text):
         header = None
+        # Where a value is to come, or within a list, a bracket begins no table.
         if not value_path and not around:
             header = HEADER.match(text, position)
         token = header or TOKEN.match(text, position)
         assert token is not None  # noqa: S101 (any character begins a token)
         if header is not None:
-            lines.setdefault(tables.enter(header[2], is_array=header[1] == "[["), line)
+            is_array = header[1] == "[["
+            lines.setdefault(tables.enter(header[2], is_array=is_array), line)
         elif token["key"]:
-            value_path = _joined(around[-1][0] if around else tables.path, token["key"])
+            path_around = around[-1][0] if around else tables.path
+            value_path = _joined(path_around, token["key"])
             lines.setdefault(value_path, line)
         elif token[0] in {"]", "}"}:
             del around[-1:]
@@ -52,8 +55,9 @@ def lines_of(text: str) -> dict[str, int]:
         elif token[0] == ",":
             around[-1:] = [(path, index + 1) for path, index in around[-1:]]
         elif not token["blank"]:
-            for path, index in around[-1:]:
-                value_path = value_path or f"{path}[{index}]"
+            if not value_path and around:  # an item of a list has no key
+                path, index = around[-1]
+                value_path = f"{path}[{index}]"
             lines.setdefault(value_path, line)
             if token[0] in {"[", "{"}:
                 around.append((value_path, 0))
