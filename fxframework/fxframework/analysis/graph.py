@@ -186,8 +186,10 @@ def dot(
         yield f"F{caller} -> F{callee} {_attributes(label, shade(spread))};"
     shade = _shades(graph, graph.nodes.spreads, vertex_color)
     for node in graph.nodes.values():
-        label = _record(node.function.name, _figure_text(graph, node.spread, vertex_label))
-        yield f"{node.key} {_attributes(label, shade(node.spread))};"
+        figure = _figure_text(graph, node.spread, vertex_label)
+        label = _record(node.function.name, figure)
+        attributes = _attributes(label, shade(node.spread))
+        yield f"{node.key} {attributes};"
     yield "}"
 
 

@@ -136,7 +136,8 @@ def spreads(
     is_counted = is_ended & is_chosen
     every_call = bool(is_counted.all())
     counts = np.bincount(group if every_call else group[is_counted], minlength=groups)
-    unfinished = np.bincount(group[~is_ended & is_chosen], minlength=groups)
+    is_unfinished = ~is_ended & is_chosen
+    unfinished = np.bincount(group[is_unfinished], minlength=groups)
     is_summed = is_counted & (summed != 0) if summed.size else is_counted
     totals = _sums_of_groups(group, groups, length, is_summed)
     totals_of_all = totals

@@ -42,7 +42,8 @@ def compare(run: Run, output: str, golden: str = "") -> Outcome:
             f"there is no golden file {golden_name}; `fxf replay --update-golden` writes it"
         )
     if data == expected:
-        return Outcome.ok(f"{amount(len(data), 'byte')}, as in {golden_name}", bytes=len(data))
+        size = amount(len(data), "byte")
+        return Outcome.ok(f"{size}, as in {golden_name}", bytes=len(data))
     return Outcome.failed(f"{output} is not {golden_name}: {difference(expected, data)}")
 
 
